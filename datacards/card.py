@@ -72,7 +72,7 @@ def cell(value: Any) -> str:
 def table(head: list[str], rows: list[list[str]], numbers: list[bool] | None = None) -> list[str]:
     """Lines of a Markdown table of safe texts; columns of numbers are aligned to the right."""
     right = numbers or [False, *[True] * (len(head) - 1)]
-    lines = [head, ["---:" if one else "---" for one in right], *rows]
+    lines = [head, ["---:" if item else "---" for item in right], *rows]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
@@ -145,12 +145,12 @@ def _undecided(found: Mapping[str, Any]) -> str:
     if not (single := found["best_single"]):
         return ""
     counts = {
-        one["model_id"]: (
-            (pairs := one["labelled"] + one["undecided"]) * (one["low"] or 0),
-            pairs * (1 - (one["high"] or 0) + (one["low"] or 0)) if pairs else 0,
+        item["model_id"]: (
+            (pairs := item["labelled"] + item["undecided"]) * (item["low"] or 0),
+            pairs * (1 - (item["high"] or 0) + (item["low"] or 0)) if pairs else 0,
             single["judged"],
         )
-        for one in found["models"]
+        for item in found["models"]
     }
     first = single["models"][0]
     others = order_undecided(counts, first)
@@ -209,14 +209,14 @@ def causes(tables: Mapping[str, pa.Table | StoredTable]) -> list[dict[str, Any]]
     with duckdb.connect(config={"threads": 1, "memory_limit": "2GB"}) as connection:
         for name in (*_NEEDED, *(["outcomes"] if numbered else [])):
             register(connection, name, tables[name])
-        found: list[dict[str, Any]] = connection.sql(sql).to_arrow_table().to_pylist()
+        results: list[dict[str, Any]] = connection.sql(sql).to_arrow_table().to_pylist()
         recorded = _recorded(connection, tables["responses"])
-    for row in found:
+    for row in results:
         if recorded and row["cause"] == "no response":
             row["cause"] = _NOT_RECORDED
         row["example"] = " ".join(row["example"].split())[:160]
         row["next"] = _NEXT[row["cause"]]
-    return found
+    return results
 
 
 def _recorded(connection: Any, responses: pa.Table | StoredTable) -> bool:
@@ -275,18 +275,18 @@ def sentences(certificate: Mapping[str, Any]) -> list[FigureSentence]:
     order = [name for name in FIGURES if name in figures]
     order += sorted(name for name in figures if name not in FIGURES)
     measure = str(certificate.get("measure") or "usd")
-    found = [_said(name, figures[name], measure) for name in order]
+    results = [_said(name, figures[name], measure) for name in order]
     if not certificate.get("order_undecided"):
-        return found
+        return results
     # Missing labels leave open which model is best: none is called so.
     single = f"single model {certificate.get('best_single')}"
     return [
         replace(
-            one,
-            name=one.name.replace("best single model", single),
-            sentence=one.sentence.replace("best single model", single),
+            item,
+            name=item.name.replace("best single model", single),
+            sentence=item.sentence.replace("best single model", single),
         )
-        for one in found
+        for item in results
     ]
 
 
@@ -368,29 +368,29 @@ def preference_sections(figures: Mapping[str, Any]) -> str:
 def informative_section(figures: Mapping[str, Any]) -> str:
     """Markdown of `collect.strategy: informative`: plain means beside weighted estimates; ""
     where every pair was to be asked."""
-    found = (figures.get("collect") or {}).get("informative")
-    if not found:
+    result = (figures.get("collect") or {}).get("informative")
+    if not result:
         return ""
-    ranked = sorted(found["models"], key=lambda row: (-(row["weighted"] or 0), row["model_id"]))
-    return environment().get_template("informative.md.j2").render(f=found, models=ranked)
+    ranked = sorted(result["models"], key=lambda row: (-(row["weighted"] or 0), row["model_id"]))
+    return environment().get_template("informative.md.j2").render(f=result, models=ranked)
 
 
 def injected(figures: Mapping[str, Any]) -> list[str]:
     """A sentence per pseudo-specialist, and their costs with where each value comes from."""
     lines: list[str] = []
-    for found in _figures_of("pseudo_specialists", figures):
-        if not found.get("injected"):
+    for item in _figures_of("pseudo_specialists", figures):
+        if not item.get("injected"):
             continue
         lines += [
             f"`{one['model_id']}` is simulated: right on {100 * one['accuracy']:.1f} % of task "
             f"{_bare(one['task'])}, where the best real model has {100 * one['best_real']:.1f} %."
-            for one in found["injected"]
+            for one in item["injected"]
         ]
         # In this order: a manifest has its keys sorted, and the card is rendered from both.
         known = [
-            f"{words.format(one['value'])} ({_FROM.get(one['from'], one['from'])})"
+            f"{words.format(entry['value'])} ({_FROM.get(entry['from'], entry['from'])})"
             for name, words in _COSTS.items()
-            if (one := found["costs"].get(name) or {"value": None})["value"] is not None
+            if (entry := item["costs"].get(name) or {"value": None})["value"] is not None
         ]
         lines.append(
             "What a simulated model costs is an assumption: " + "; ".join(known) + "."
@@ -456,20 +456,20 @@ def pool_sources(recipe: Mapping[str, Any], numbers: Mapping[str, Any]) -> list[
         recipe: As the manifest holds it.
         numbers: Of `card_numbers`.
     """
-    found = []
+    results = []
     if numbers["prices"]:
-        read = "; ".join(_read_from(one) for one in numbers["prices"])
-        found.append(f"Prices were read {read}.")
+        read = "; ".join(_read_from(item) for item in numbers["prices"])
+        results.append(f"Prices were read {read}.")
     sizes: dict[str, list[str]] = {}
     for model in (recipe.get("pool") or {}).get("models") or ():
         if source := model.get("params_source"):
             sizes.setdefault(str(source), []).append(str(model["model_id"]))
-    found += [
+    results += [
         f"The size of {', '.join(names[:3])}{f' and {len(names) - 3} more' if names[3:] else ''}: "
         f"{source}."
         for source, names in sizes.items()
     ]
-    return found
+    return results
 
 
 def _read_from(row: Mapping[str, Any]) -> str:
@@ -494,7 +494,7 @@ def label_choices(
     """
     policies = {"": label.default, **label.tasks}
     unread = (numbers["counts"] or {}).get("unreadable") or 0
-    wrong = sorted(task for task, one in policies.items() if one.unreadable == "incorrect")
+    wrong = sorted(task for task, policy in policies.items() if policy.unreadable == "incorrect")
     of = "" if "" in wrong else f" of {', '.join(map(_bare, wrong))}"
     said = (
         f"{unread:,} answers could be read by no scorer; the recipe counts those{of} as wrong "
@@ -502,8 +502,8 @@ def label_choices(
     )
     trusted = sorted({label.policy_of(task).trust or "" for task in policies} - {""})
     grades = [
-        f"Where the recording holds grades, the labels are {_TRUSTED[one]} (`trust: {one}`)."
-        for one in trusted
+        f"Where the recording holds grades, the labels are {_TRUSTED[item]} (`trust: {item}`)."
+        for item in trusted
     ]
     notes = [f"{note}." for note in (figures.get("label") or {}).get("notes") or ()]
     return [*([said] if wrong and unread else []), *grades, *notes]
@@ -511,12 +511,12 @@ def label_choices(
 
 def _figures_of(rule: str, figures: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     rules = (figures.get("curate") or {}).get("rules") or []
-    return [one["figures"] for one in rules if one["rule"] == rule]
+    return [item["figures"] for item in rules if item["rule"] == rule]
 
 
 def _prompt(recipe: Mapping[str, Any]) -> str:
     sources = recipe.get("sources") or ()
-    stated = [str(one["name"]) for one in sources if (one.get("fields") or {}).get("prompt")]
+    stated = [str(item["name"]) for item in sources if (item.get("fields") or {}).get("prompt")]
     made = "what Routeyard would send"
     if not stated:
         return made
@@ -609,12 +609,12 @@ def outcome_configs(
     Empty without a split.
     """
     schemes = {row["scheme"] for row in numbers["splits"]}
-    found = {}
+    result = {}
     for scheme, folder in folder_names(schemes).items():
         paths = {split: split_file(folder, split) for split in SPLITS}
         if there := {split: path for split, path in paths.items() if path in files}:
-            found[config_name(scheme, folder, schemes)] = there
-    return found
+            result[config_name(scheme, folder, schemes)] = there
+    return result
 
 
 def _visible(value: Any) -> Any:
@@ -622,8 +622,8 @@ def _visible(value: Any) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
-        return {_visible(key): _visible(one) for key, one in value.items()}
-    return [_visible(one) for one in value] if isinstance(value, list | tuple) else value
+        return {_visible(key): _visible(item) for key, item in value.items()}
+    return [_visible(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def annotators(numbers: Mapping[str, Any]) -> list[str]:
@@ -650,10 +650,10 @@ def hub_license(own: str | None, of_sources: Sequence[str | None]) -> tuple[str,
     """
     stated = own if own and own != "NOASSERTION" else None
     if stated is None:
-        found = {licence or "NOASSERTION" for licence in of_sources}
-        if len(found) != 1:
-            return ("other", "licences-of-the-sources") if found else ("unknown", None)
-        stated = found.pop()
+        results = {licence or "NOASSERTION" for licence in of_sources}
+        if len(results) != 1:
+            return ("other", "licences-of-the-sources") if results else ("unknown", None)
+        stated = results.pop()
     plain = stated.lower()
     plain = _HUB_NAMES.get(plain, plain)
     if plain in _HUB_LICENSES or plain == "unknown":
@@ -668,7 +668,7 @@ def size_category(rows: int) -> str:
 
 def _features(schema: pa.Schema) -> list[dict[str, Any]]:
     names = {"double": "float64", "float": "float32"}
-    found = []
+    features = []
     for field in schema:
         kind = field.type
         listed = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
@@ -676,8 +676,8 @@ def _features(schema: pa.Schema) -> list[dict[str, Any]]:
         feature = {"name": field.name, "list" if listed else "dtype": names.get(str(one), str(one))}
         if pa.types.is_fixed_size_list(kind):
             feature["length"] = kind.list_size
-        found.append(feature)
-    return found
+        features.append(feature)
+    return features
 
 
 def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
@@ -740,11 +740,11 @@ def _zoo(text: str | None) -> dict[str, Any] | None:
     """The zoo's rows, best first, with accuracies as text."""
     if text is None:
         return None
-    found: dict[str, Any] = json.loads(text)
-    rows = sorted(found["rows"], key=lambda row: (-row["mean"], row["router"], row["encoder"]))
+    data: dict[str, Any] = json.loads(text)
+    rows = sorted(data["rows"], key=lambda row: (-row["mean"], row["router"], row["encoder"]))
     said = [{**row, "accuracy": f"{100 * row['mean']:.2f} ± {100 * row['sd']:.2f}"} for row in rows]
-    references = {name: f"{100 * value:.2f}" for name, value in found["references"].items()}
-    return {**found, "rows": said, "references": references}
+    references = {name: f"{100 * value:.2f}" for name, value in data["references"].items()}
+    return {**data, "rows": said, "references": references}
 
 
 def _rows(table: pa.Table | StoredTable | None) -> list[dict[str, Any]]:

@@ -83,7 +83,7 @@ def place(
     """
     signs = [(x - _SIGN, y - _SIGN, x + _SIGN, y + _SIGN) for x, y, _ in points]
     taken: list[Box] = []
-    found: list[int | None] = []
+    numbers: list[int | None] = []
     for k, (x, y, label) in enumerate(points):
         others = [*taken, *signs[:k], *signs[k + 1 :], *blocked]
         boxes = [_box(x + dx, y + dy, label, anchor) for anchor, dx, dy in SIDES]
@@ -93,10 +93,10 @@ def place(
             if box[0] >= 0 and box[2] <= width and box[1] >= -8 and box[3] <= height + 8
             and not any(_touch(box, other) for other in others)
         )  # fmt: skip
-        found.append(side := next(free, None))
+        numbers.append(side := next(free, None))
         if side is not None:
             taken.append(boxes[side])
-    return found
+    return numbers
 
 
 def _box(x: float, y: float, label: str, anchor: str) -> Box:
@@ -127,12 +127,12 @@ def _filled(part: Any, values: Mapping[str, Any]) -> Any:
         return values[part[1:]] if part[:1] == "@" else part
     if isinstance(part, list):
         return [
-            _filled(one, values)
-            for one in part
-            if not isinstance(one, dict) or "when" not in one or values[one["when"]]
+            _filled(item, values)
+            for item in part
+            if not isinstance(item, dict) or "when" not in item or values[item["when"]]
         ]
     if isinstance(part, dict):
-        return {key: _filled(one, values) for key, one in part.items() if key != "when"}
+        return {key: _filled(item, values) for key, item in part.items() if key != "when"}
     return part
 
 
@@ -298,8 +298,8 @@ def _clean(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _config(look: Look) -> dict[str, Any]:
     """`style.json` in the colours of a look, which are named there as `$ink`, `$soft`, `$grid`."""
-    found: dict[str, Any] = json.loads(_STYLE, object_hook=lambda one: _coloured(one, asdict(look)))
-    return found
+    data: dict[str, Any] = json.loads(_STYLE, object_hook=lambda one: _coloured(one, asdict(look)))
+    return data
 
 
 def _coloured(style: dict[str, Any], colours: Mapping[str, Any]) -> dict[str, Any]:
@@ -647,7 +647,7 @@ def curves(
         "curves", x=x, y=y, x_form=_FORMS[shares[0]], y_form=_FORMS[shares[1]],
         # The other rows are no points of curves.
         own="isValid(datum.k)" if others else "true",
-        joined=" && ".join(f"datum.k !== {names.index(one)}" for one in names if one in apart)
+        joined=" && ".join(f"datum.k !== {names.index(item)}" for item in names if item in apart)
         or "true",
         along={"type": "log" if log else "linear", "zero": False, "nice": not log},
         colours=_scale([colour for _, colour, _ in drawn]),
@@ -688,27 +688,27 @@ def accuracy_bars(models: Sequence[Row], *, pool: Iterable[str], look: Look = PA
     """
     hue = colours(pool)
     oracles = [row["oracle"] for row in models if row.get("oracle") is not None]
-    one = bool(oracles) and len(oracles) == len(models) and max(oracles) - min(oracles) < 1e-9
+    item = bool(oracles) and len(oracles) == len(models) and max(oracles) - min(oracles) < 1e-9
     rows: list[dict[str, Any]] = [
         {
             "rank": rank,
             "y": row["accuracy"],
             "low": row.get("low"),
             "high": row.get("high"),
-            "oracle": None if one else row.get("oracle"),
+            "oracle": None if item else row.get("oracle"),
             "colour": fill(*hue[row["model_id"]], of=len(hue)),
             "says": _models_says(row, look),
         }
         for rank, row in enumerate(models)
     ]
-    words = "per-query oracle" if one else "per-query oracle on the model's questions"
+    words = "per-query oracle" if item else "per-query oracle on the model's questions"
     chart = spec(
         "accuracy", names=name_axis([row["model_id"] for row in models], grid=False),
-        line=one, ticks=oracles and not one, oracle=words if oracles else "",
-        first="isValid(datum.oracle)" + ("" if one else " && datum.rank == 0"),
+        line=item, ticks=oracles and not item, oracle=words if oracles else "",
+        first="isValid(datum.oracle)" + ("" if item else " && datum.rank == 0"),
     )  # fmt: skip
     title = f"Accuracy of {len(models)} models with 95 % intervals"
-    rows += [{"oracle": oracles[0]}] if one else []
+    rows += [{"oracle": oracles[0]}] if item else []
     return draw(chart, rows, name="accuracy", title=title, look=look)
 
 
@@ -791,7 +791,7 @@ def _spread(row: Row, models: Sequence[Row], look: Look) -> bool:
     role = str(row.get("role", "model"))
     if look is PAPER:
         return role == "router"
-    few = sum(one.get("role", "model") == "model" for one in models) <= _MODELS_FEW
+    few = sum(model.get("role", "model") == "model" for model in models) <= _MODELS_FEW
     return role == "router" or (role == "model" and few)
 
 
@@ -806,21 +806,21 @@ def _sign(row: Row, hue: Mapping[str, tuple[str, str]], look: Look) -> dict[str,
 
 def _steps(corners: Sequence[tuple[float, float]]) -> list[Box]:
     """Thin boxes around the lines of the frontier, in pixels."""
-    found: list[Box] = []
+    steps: list[Box] = []
     for (x, y), (to_x, to_y) in itertools.pairwise(corners):
-        found += [(x, y - 1, to_x, y + 1), (to_x - 1, to_y, to_x + 1, y)]
-    return found
+        steps += [(x, y - 1, to_x, y + 1), (to_x - 1, to_y, to_x + 1, y)]
+    return steps
 
 
 def frontier(models: Sequence[Row]) -> list[str]:
     """Models that no other beats at the same cost or less, cheapest first."""
-    found: list[str] = []
+    results: list[str] = []
     best = -math.inf
     for row in sorted(models, key=lambda m: (m["cost"], -m["accuracy"], m["model_id"])):
         if row["accuracy"] > best:
             best = row["accuracy"]
-            found.append(row["model_id"])
-    return found
+            results.append(row["model_id"])
+    return results
 
 
 def _models_says(row: Row, look: Look) -> str:

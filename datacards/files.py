@@ -73,17 +73,17 @@ def responsible(facts: Mapping[str, Any], words: Release, n: Mapping[str, Any]) 
         "contested": counts.get("contested", 0),
         "unreadable": counts.get("unreadable", 0),
     }
-    found = _filled(texts("responsible.yaml"), told)
-    found |= {"machineAnnotationTools": decided or ["none"], "dataLimitations": limits}
-    return {f"rai:{name}": value for name, value in found.items()}
+    result = _filled(texts("responsible.yaml"), told)
+    result |= {"machineAnnotationTools": decided or ["none"], "dataLimitations": limits}
+    return {f"rai:{name}": value for name, value in result.items()}
 
 
 def _filled(value: Any, told: Mapping[str, Any]) -> Any:
     """The texts of a template with what is known put in."""
     if isinstance(value, Mapping):
-        return {name: _filled(one, told) for name, one in value.items()}
+        return {name: _filled(item, told) for name, item in value.items()}
     if isinstance(value, list):
-        return [_filled(one, told) for one in value]
+        return [_filled(item, told) for item in value]
     return value.format(**told)
 
 
@@ -94,17 +94,17 @@ def last_answer(tables: Mapping[str, pa.Table | StoredTable]) -> str | None:
     """
     import duckdb
 
-    found: list[str] = []
+    results: list[str] = []
     with duckdb.connect(config={"threads": 1}) as connection:
         for table, column in (("responses", "requested_at"), ("models", "price_date")):
-            if not found and table in tables and column in tables[table].column_names:
+            if not results and table in tables and column in tables[table].column_names:
                 register(connection, table, tables[table])
                 row = connection.execute(
                     f"SELECT max(left({column}, 10)) FROM {table} "
                     f"WHERE regexp_matches({column}, '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
                 ).fetchall()
-                found += [value for (value,) in row if value]
-    return found[0] if found else None
+                results += [value for (value,) in row if value]
+    return results[0] if results else None
 
 
 # Croissant metadata (JSON-LD): files with checksums, tables as record sets.

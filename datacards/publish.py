@@ -65,7 +65,7 @@ def publish_hub(
             refs = api.list_repo_refs(repository, repo_type="dataset")
         except RepositoryNotFoundError:
             refs = None
-        if refs is not None and tag in {found.name for found in refs.tags}:
+        if refs is not None and tag in {result.name for result in refs.tags}:
             raise VersionPublished(
                 f"{repository} holds version {version} already",
                 where=f"{url}/tree/{tag}",

@@ -50,9 +50,9 @@ def recording_of(tables: Mapping[str, pa.Table]) -> pa.Table:
             connection.register("responses", tables["responses"])
             connection.register("relays", _relays(tables.get("steps")))
             query = answers
-        found = connection.sql(query).to_arrow_table()
-    given = [name for name in RECORDING.names if name in found.column_names]
-    return recording({name: found.column(name) for name in given})
+        result = connection.sql(query).to_arrow_table()
+    given = [name for name in RECORDING.names if name in result.column_names]
+    return recording({name: result.column(name) for name in given})
 
 
 def _relays(steps: pa.Table | None) -> pa.Table:
@@ -135,16 +135,16 @@ def label_findings(tables: Mapping[str, pa.Table], release: Path) -> list[AuditF
     if not {"responses", "verdicts"} <= set(tables):
         return []
     doubts = defaultdict(list)
-    for one in audit_labels(str(release), Path("-")).audit.findings:
-        if one.kind not in _OURS and not one.kind.startswith("stub_"):
-            doubts[one.kind].append(one)
+    for finding in audit_labels(str(release), Path("-")).audit.findings:
+        if finding.kind not in _OURS and not finding.kind.startswith("stub_"):
+            doubts[finding.kind].append(finding)
     return [
         AuditFinding(
             kind=f"labels:{kind}",
             about=own[0].about if len(own) == 1 else f"{len(own):,} questions or models",
             says=own[0].says if len(own) == 1 else f"such as {own[0].about}: {own[0].says}",
             count=len(own),
-            rows=tuple({"about": one.about, "says": one.says} for one in own[:20]),
+            rows=tuple({"about": item.about, "says": item.says} for item in own[:20]),
             effect="`audit --labels` prints the accuracies that doubtful labels leave open",
             severity="doubt",
             key="label",
@@ -165,25 +165,25 @@ def metering_findings(tables: Mapping[str, pa.Table], release: Path) -> list[Aud
         recipe: Recipe | None = Recipe.model_validate(read_manifest(release).recipe)
     except ValueError:
         recipe = None  # of another version of Routeyard, or not made by it
-    found = audit(
+    result = audit(
         tables["responses"],
         tables["models"],
         recipe.collect.metering if recipe else None,
         queries=tables["queries"],
     )
-    waived = {one for one, _ in apply_waivers(found, recipe.release.waivers if recipe else ())[1]}
+    waived = {one for one, _ in apply_waivers(result, recipe.release.waivers if recipe else ())[1]}
     return [
         AuditFinding(
-            kind=one.gate,
-            about=one.model_id,
-            says=f"{one.count:,} {one.says}",
-            count=one.count,
-            rows=tuple({"question": q, "sample": n} for q, n in one.rows),
+            kind=item.gate,
+            about=item.model_id,
+            says=f"{item.count:,} {item.says}",
+            count=item.count,
+            rows=tuple({"question": q, "sample": n} for q, n in item.rows),
             effect="costs and tokens of these answers are not sure",
-            severity="note" if one in waived or one.check in _NOTES else "doubt",
-            key=f"release.waivers: gate {one.gate}",
+            severity="note" if item in waived or item.check in _NOTES else "doubt",
+            key=f"release.waivers: gate {item.gate}",
         )
-        for one in found
+        for item in result
     ]
 
 
@@ -217,10 +217,10 @@ def reading_findings(notes: Sequence[ReadingNote]) -> list[AuditFinding]:
     return [
         AuditFinding(
             kind=_READ[kind][0],
-            about=", ".join(dict.fromkeys(one.about or "the files" for one in own)),
-            says="; ".join(one.says for one in own),
-            count=sum(one.rows for one in own),
-            rows=tuple({"at": at} for one in own for at in one.at)[:SHOWN],
+            about=", ".join(dict.fromkeys(item.about or "the files" for item in own)),
+            says="; ".join(item.says for item in own),
+            count=sum(item.rows for item in own),
+            rows=tuple({"at": at} for item in own for at in item.at)[:SHOWN],
             effect="the leaderboard stays as it is",
             severity=_READ[kind][1],
             key="sources, collect.recorded[].fields",
@@ -265,9 +265,9 @@ def imported_recording(folder: Path) -> pa.Table:
 
     files = [str(folder / name) for name in _FILES[:2]]
     with duckdb.connect(config={"threads": 2}) as connection:
-        found = connection.sql(_JOINED, params=files).to_arrow_table()
-    given = [name for name in RECORDING.names if name in found.column_names]
-    return recording({name: found.column(name) for name in given})
+        result = connection.sql(_JOINED, params=files).to_arrow_table()
+    given = [name for name in RECORDING.names if name in result.column_names]
+    return recording({name: result.column(name) for name in given})
 
 
 # The audit of a submission of choices, as a page like any other audit.
@@ -297,19 +297,19 @@ def audit_submitted(
         suspicions.append(robust(path, reworded))
     findings = tuple(
         AuditFinding(
-            kind=f"submission:{one.name.replace(' ', '_')}",
+            kind=f"submission:{suspicion.name.replace(' ', '_')}",
             about=path.name,
-            says=one.says,
+            says=suspicion.says,
             count=0,
             rows=(),
             effect="the submission's score cannot be compared with others'",
-            severity=_SEVERITY[one.level],
+            severity=_SEVERITY[suspicion.level],
             key="–",
         )
-        for one in suspicions
-        if one.level in _SEVERITY
+        for suspicion in suspicions
+        if suspicion.level in _SEVERITY
     )
-    notes = tuple(f"{one.name}: {one.says}" for one in suspicions if one.level == "ok")
+    notes = tuple(f"{item.name}: {item.says}" for item in suspicions if item.level == "ok")
     title = f"{path.name} for {release.resolve().parent.name} {release.resolve().name}"
     return AuditPage(title, "the submission", verdict_of(findings), findings, notes=notes)
 
@@ -344,10 +344,10 @@ def audit_results(path: Path) -> AuditPage:
     except AggregatesOnly as error:
         odd = (_aggregates(error), *reading_findings(error.notes))
         return AuditPage(path.name, "figures of many questions each", "doubtful", odd)
-    found = audit_recording(read.table)
+    result = audit_recording(read.table)
     notes = tuple(str(note.says) for note in read.notes)
     more = reading_findings(read.notes)
-    return _page(path.name, f"{read.layout} results", found, read.table, more, notes=notes)
+    return _page(path.name, f"{read.layout} results", result, read.table, more, notes=notes)
 
 
 def _aggregates(error: Exception) -> AuditFinding:
@@ -367,36 +367,36 @@ def audit_release(path: Path) -> AuditPage:
         need = BASE + AUDITED_ANSWER * labels.num_rows
         memory.check(f"an audit of {labels.num_rows:,} answers", need)
     table = recording_of(tables)
-    found = audit_recording(table, free=free_arms(tables["models"]))
+    result = audit_recording(table, free=free_arms(tables["models"]))
     more = (*label_findings(tables, path), *metering_findings(tables, path))
     title = f"{path.resolve().parent.name} {path.resolve().name}"
-    return _page(title, "the release", found, table, more)
+    return _page(title, "the release", result, table, more)
 
 
 def _page(
     title: str,
     of: str,
-    found: RecordingAudit,
+    audit: RecordingAudit,
     table: pa.Table,
     more: Sequence[AuditFinding] = (),
     notes: tuple[str, ...] = (),
 ) -> AuditPage:
 
-    findings = (*found.findings, *more)
+    findings = (*audit.findings, *more)
     return AuditPage(
-        title, of, verdict_of(findings), findings, found.looked_at, found.not_checked, notes,
+        title, of, verdict_of(findings), findings, audit.looked_at, audit.not_checked, notes,
         tuple(leaderboard(table)),
     )  # fmt: skip
 
 
-def write_page(found: AuditPage, out: Path) -> Path:
+def write_page(page: AuditPage, out: Path) -> Path:
     """`audit.html`, `audit.md` and `audit.json` in a folder; returns the page."""
     from routeyard.datacards.reports.health import audit_report
 
-    html, markdown = audit_report(found.data)
+    html, markdown = audit_report(page.data)
     out.mkdir(parents=True, exist_ok=True)
     (out / "audit.html").write_text(html, encoding="utf-8")
     (out / "audit.md").write_text(markdown, encoding="utf-8")
-    text = json.dumps(found.data, ensure_ascii=False, indent=1, default=str)
+    text = json.dumps(page.data, ensure_ascii=False, indent=1, default=str)
     (out / "audit.json").write_text(text + "\n", encoding="utf-8")
     return out / "audit.html"

@@ -166,8 +166,8 @@ class Completing:
         if stage.each is None:
             return [call(made, **common, given=given[0])]
         parts = [
-            {**common, "given": one, "shard": (number, len(given))}
-            for number, one in enumerate(given, 1)
+            {**common, "given": item, "shard": (number, len(given))}
+            for number, item in enumerate(given, 1)
         ]
         with console.counter(stage.part_of or stage.name, "models") as count:
             return each(made, parts, processes=processes, on_done=count)
@@ -210,8 +210,8 @@ def run_build(
 def _summary(done: dict[str, StageResult]) -> dict[str, Any]:
     return {
         "stages": {
-            name: {"fingerprint": one.fingerprint, "reused": one.reused, "figures": one.figures}
-            for name, one in done.items()
+            name: {"fingerprint": item.fingerprint, "reused": item.reused, "figures": item.figures}
+            for name, item in done.items()
         }
     }
 
@@ -226,8 +226,8 @@ def _remember(
     that were once reached.
     """
     path = root / "runs" / f"{recipe.name}.json"
-    stages = {name: one.fingerprint for name, one in done.items()}
-    folders = {name: str(Path(one.folder).relative_to(root)) for name, one in done.items()}
+    stages = {name: item.fingerprint for name, item in done.items()}
+    folders = {name: str(Path(item.folder).relative_to(root)) for name, item in done.items()}
     before = _recorded(path)
     reached = [*before["reached"], *(name for name in stages if name not in before["reached"])]
     if all(before["stages"].get(name, now) == now for name, now in stages.items()):
@@ -241,9 +241,9 @@ def _remember(
 def _recorded(path: Path) -> dict[str, Any]:
     """Stages, their folders and those once reached; empty where no record can be read."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        stages, folders = (dict(found[key]) for key in ("stages", "folders"))
-        reached = list(found["reached"])
-        return {"stages": stages, "folders": folders, "reached": reached, "card": found.get("card")}
+        data = json.loads(path.read_text(encoding="utf-8"))
+        stages, folders = (dict(data[key]) for key in ("stages", "folders"))
+        reached = list(data["reached"])
+        return {"stages": stages, "folders": folders, "reached": reached, "card": data.get("card")}
     except (OSError, ValueError, KeyError, TypeError):
         return {"stages": {}, "folders": {}, "reached": [], "card": None}

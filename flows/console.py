@@ -50,8 +50,8 @@ class Visible:
 
     def writelines(self, lines: Iterable[str]) -> None:
         """As `write`, line by line."""
-        for one in lines:
-            self.write(one)
+        for item in lines:
+            self.write(item)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -75,8 +75,8 @@ class SafeConsole(Console):
 
     def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
         """Segments whose words are visible; colours and movements are Rich's own."""
-        for one in super().render(renderable, options):
-            yield one if one.control else Segment(visible(one.text), one.style)
+        for item in super().render(renderable, options):
+            yield item if item.control else Segment(visible(item.text), item.style)
 
 
 _console = SafeConsole(stderr=True)
@@ -366,17 +366,17 @@ class BuildResult(StepFigures):
     @property
     def release(self) -> Path | None:
         """Folder of the release; None for a build that stopped at an earlier stage."""
-        found = self.get("release")
-        return Path(found["path"]) if found else None
+        result = self.get("release")
+        return Path(result["path"]) if result else None
 
     @property
     def stages(self) -> dict[str, dict[str, Any]]:
         """Stage → its fingerprint, whether it was reused, and its figures."""
-        found: dict[str, dict[str, Any]] = self["stages"]
-        return found
+        result: dict[str, dict[str, Any]] = self["stages"]
+        return result
 
     def _shown(self) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
-        rows = [{"stage": name, "reused": one["reused"]} for name, one in self.stages.items()]
+        rows = [{"stage": name, "reused": stage["reused"]} for name, stage in self.stages.items()]
         path = self.release
         title = "build" if path is None else f"build of {path.parent.name} {path.name}"
         reused = sum(row["reused"] for row in rows)

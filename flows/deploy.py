@@ -61,8 +61,8 @@ def health(stage: Path) -> Rows:
 def findings(stage: Path) -> Rows:
     """Findings of the metering audit, as its stage wrote them; a row that says so for none."""
     path = stage / "findings.json"
-    found: Rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    rows = [{k: _plain(v) for k, v in finding.items()} for finding in found]
+    data: Rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    rows = [{k: _plain(v) for k, v in finding.items()} for finding in data]
     return rows or [{"finding": "none"}]
 
 
@@ -80,12 +80,12 @@ def certificate(stage: Path) -> Rows:
         for key, value in sorted(record.items(), key=lambda one: (one[0] != "verdict", one[0]))
         if value is not None and not isinstance(value, Mapping | list)
     ]
-    for name, one in record["figures"].items():
-        rows.append(_entry(name, one["value"], one["low"], one["high"], one["reason"]))
-    for one in record["routers"]:
-        rows.append(_entry(f"router {one['router']}: accuracy", one["accuracy"]))
-        gain = (one["gain"], one["gain_low"], one["gain_high"])
-        rows.append(_entry(f"router {one['router']}: gain on the best single model", *gain))
+    for name, item in record["figures"].items():
+        rows.append(_entry(name, item["value"], item["low"], item["high"], item["reason"]))
+    for item in record["routers"]:
+        rows.append(_entry(f"router {item['router']}: accuracy", item["accuracy"]))
+        gain = (item["gain"], item["gain_low"], item["gain_high"])
+        rows.append(_entry(f"router {item['router']}: gain on the best single model", *gain))
     return rows
 
 
@@ -168,9 +168,9 @@ def _ask(query: str, stage: Path) -> Rows:
         return []
     with duckdb.connect() as connection:
         sql = Path(__file__).with_name(f"{query}.sql").read_text(encoding="utf-8")
-        found = connection.execute(sql, [files])
-        names = [column[0] for column in found.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        result = connection.execute(sql, [files])
+        names = [column[0] for column in result.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
 def _plain(value: Any) -> Any:
@@ -214,8 +214,8 @@ def changes(recipe: Recipe, root: Path) -> Changes:
         return Changes(rows, [], {})
 
     pool = recipe.pool
-    found, retired, listed = _models(pool, remembered(root, recipe.name))
-    return Changes([*rows, *found, *_prices(pool)], retired, listed)
+    result, retired, listed = _models(pool, remembered(root, recipe.name))
+    return Changes([*rows, *result, *_prices(pool)], retired, listed)
 
 
 def stop_if_retired(found: Changes, planned: Mapping[str, Any]) -> None:
@@ -247,8 +247,8 @@ def remembered(root: Path, name: str) -> Listed:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(k): [str(one) for one in v] for k, v in found.items()}
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return {str(k): [str(item) for item in v] for k, v in data.items()}
     except (ValueError, AttributeError, TypeError) as error:
         raise BadInput(
             f"the record of listed models is damaged: {error}",
@@ -273,16 +273,16 @@ def _revisions(recipe: Recipe) -> list[dict[str, str]]:
     from routeyard.pipelines.ingest import revisions
 
     rows = []
-    for one in revisions(recipe.sources):
-        source = f"source {one.source!r}"
-        if one.newest is None:
-            rows.append(_row("ingest", "unknown", f"{source}: {one.why}"))
-        elif one.newer_exists:
-            why = f"{source} is pinned to {one.wanted}; {one.hub_id} has {one.newest}"
+    for item in revisions(recipe.sources):
+        source = f"source {item.source!r}"
+        if item.newest is None:
+            rows.append(_row("ingest", "unknown", f"{source}: {item.why}"))
+        elif item.newer_exists:
+            why = f"{source} is pinned to {item.wanted}; {item.hub_id} has {item.newest}"
             rows.append(_row("ingest", "newer exists", why))
-        elif not one.pinned:
-            branch = one.wanted or "the default branch"
-            why = f"{source} follows {branch} of {one.hub_id}, now {one.newest}"
+        elif not item.pinned:
+            branch = item.wanted or "the default branch"
+            why = f"{source} follows {branch} of {item.hub_id}, now {item.newest}"
             rows.append(_row("ingest", "follows", why))
     return rows
 
@@ -296,15 +296,15 @@ def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str]
     now: Listed = {}
     asked = [(m, provider_of(m, pool)) for m in pool.models if m.relay is None]
     for provider in pool.providers:
-        found = list_models(provider)
-        if found.models is None:
-            rows.append(_row("pool", "unknown", f"models of {provider.name!r}: {found.why}"))
+        models = list_models(provider)
+        if models.models is None:
+            rows.append(_row("pool", "unknown", f"models of {provider.name!r}: {models.why}"))
             continue
-        now[provider.name] = sorted(found.models)
+        now[provider.name] = sorted(models.models)
         known = before.get(provider.name, [])
         for model, served_by in asked:
             name = model.endpoint_model or model.model_id
-            if served_by.name != provider.name or name in found.models:
+            if served_by.name != provider.name or name in models.models:
                 continue
             if name in known:
                 retired.append(model.model_id)
@@ -314,7 +314,7 @@ def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str]
                 # Aliases and routes ("model:fast") are served and never listed.
                 why = f"{model.model_id}: {provider.name!r} does not list it, and never did"
                 rows.append(_row("pool", "not listed", why))
-        if known and (new := sorted(found.models - set(known))):
+        if known and (new := sorted(models.models - set(known))):
             names = ", ".join(new[:20]) + (f" and {len(new) - 20} more" if len(new) > 20 else "")
             rows.append(_row("pool", "new", f"{provider.name!r} now lists {names}"))
     return rows, retired, now
@@ -350,7 +350,7 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
 
 
 def _usd(price: tuple[float | None, float | None]) -> str:
-    given, taken = ("unknown" if one is None else f"{one:g}" for one in price)
+    given, taken = ("unknown" if item is None else f"{item:g}" for item in price)
     return f"{given} in and {taken} out"
 
 
@@ -474,10 +474,10 @@ def _build(building: Any, given: dict[str, Any]) -> dict[str, Any]:
         try:
             return start(building, **given, version=version)  # type: ignore[no-any-return]
         except VersionExists as taken:
-            found = re.search(r"version: (\d+\.\d+\.\d+)", taken.next_step or "")
-            if not found or found[1] == version:
+            match = re.search(r"version: (\d+\.\d+\.\d+)", taken.next_step or "")
+            if not match or match[1] == version:
                 raise
-            version = found[1]
+            version = match[1]
     where = str(Path(given["workspace"]) / "releases")
     raise VersionExists(f"no free version was found for {given['recipe']}", where=where)
 
@@ -646,5 +646,5 @@ def _make_pool(pool: str) -> int:
             client.read_work_pool(pool)
         except ObjectNotFound:
             client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
-        found = client.read_workers_for_work_pool(pool)
-    return sum(str(getattr(one.status, "value", one.status)).upper() == "ONLINE" for one in found)
+        workers = client.read_workers_for_work_pool(pool)
+    return sum(str(getattr(one.status, "value", one.status)).upper() == "ONLINE" for one in workers)

@@ -36,19 +36,19 @@ REGISTRIES = (
 
 def registries() -> dict[str, Registry]:
     """Entry point group → its registry."""
-    found: dict[str, Registry] = {}
+    result: dict[str, Registry] = {}
     for path in REGISTRIES:
         module, _, name = path.partition(":")
         registry: Registry = getattr(import_module(module), name)
-        found[registry.group] = registry
-    return found
+        result[registry.group] = registry
+    return result
 
 
 def added() -> tuple[list[str], list[str]]:
     """(parts of other packages that work, what is wrong with the others), in words."""
     known = registries()
     works, wrong = [], []
-    found = {
+    results = {
         (point.group, name, package.metadata["Name"])
         for package in distributions()
         if package.metadata["Name"] != "routeyard"  # the papers are added in the same way
@@ -56,7 +56,7 @@ def added() -> tuple[list[str], list[str]]:
         if point.group.startswith("routeyard.")
         for name in (known[point.group].named_by(point) if point.group in known else [point.name])
     }
-    for group, name, package_name in sorted(found):
+    for group, name, package_name in sorted(results):
         whose = f"{name} of {package_name}"
         registry = known.get(group)
         if registry is None:
@@ -99,14 +99,14 @@ def examine(workspace: Path) -> list[DoctorRow]:
         ("prefect", _prefect), ("workspace", _workspace), ("ledger", _ledger), ("disk", _disk),
         ("sandbox", _sandbox), ("parts", _parts),
     )  # fmt: skip
-    found: list[DoctorRow] = []
+    rows: list[DoctorRow] = []
     for what, look in looks:
         try:
-            found += look(workspace)
+            rows += look(workspace)
         except Exception as error:  # what stops one look must not hide the others
             says = f"{type(error).__name__}: {str(error)[:200]}"
-            found.append(_row(what, "note", f"cannot be looked at: {says}"))
-    return found
+            rows.append(_row(what, "note", f"cannot be looked at: {says}"))
+    return rows
 
 
 def _row(what: str, state: State, says: str, next_step: str = "") -> DoctorRow:
@@ -142,7 +142,7 @@ def _parts(workspace: Path) -> list[DoctorRow]:
 
     works, wrong = added()
     rows = [_row("parts", "ok", ", ".join(works))] if works else []
-    return rows + [_row("parts", "note", one) for one in wrong]
+    return rows + [_row("parts", "note", item) for item in wrong]
 
 
 def _keys(workspace: Path) -> list[DoctorRow]:

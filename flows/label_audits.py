@@ -211,15 +211,15 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
 
     if (Path(benchmark) / "manifest.json").is_file():
         # What people decided before the release is among its verdicts.
-        found, decided = sealed(Path(benchmark)), VERDICTS.empty()
+        result, decided = sealed(Path(benchmark)), VERDICTS.empty()
     else:
-        found = built(str(benchmark), workspace)
-        decided = reviews(workspace, found.name)
+        result = built(str(benchmark), workspace)
+        decided = reviews(workspace, result.name)
     names = ("queries", "responses", "labels", "verdicts", "models")
-    tables = {name: found[name] for name in names}
-    looked = found.recipe is None or looked_for_duplicates(found.recipe.model_dump(mode="json"))
+    tables = {name: result[name] for name in names}
+    looked = result.recipe is None or looked_for_duplicates(result.recipe.model_dump(mode="json"))
     return LabelAudit(
-        _audited(found, decided, found.tables.get("duplicates")), causes(tables), looked
+        _audited(result, decided, result.tables.get("duplicates")), causes(tables), looked
     )
 
 
@@ -250,32 +250,32 @@ def relabel(
         BadInput: there is no build up to its labels.
     """
 
-    found = built(benchmark, workspace)
-    policy = found.recipe.label if found.recipe else Label()
-    queries, responses = found["queries"], found["responses"]
-    queries, scorers = rescored(queries, _scorers(found))
+    result = built(benchmark, workspace)
+    policy = result.recipe.label if result.recipe else Label()
+    queries, responses = result["queries"], result["responses"]
+    queries, scorers = rescored(queries, _scorers(result))
     options = policy.model_dump(include={"run_code_without_isolation", "code_modules"})
     ruled = file_verdicts(queries, responses, jobs=jobs, options=options)
-    verdicts = keep_others(add(found["verdicts"], reviews(workspace, found.name)), ruled)
+    verdicts = keep_others(add(result["verdicts"], reviews(workspace, result.name)), ruled)
     labels = decide(queries, responses, verdicts, policy=policy)
-    changed = changes(queries, found["labels"], labels)
+    changed = changes(queries, result["labels"], labels)
     if out is not None:
         tables = {"verdicts": verdicts, "labels": labels, "changed_labels": changed.labels}
         tables |= {"changed_models": changed.models, "changed_tasks": changed.tasks}
         for name, table in tables.items():
             write_table(table, out / f"{name}.parquet")
-    return changed, found, scorers
+    return changed, result, scorers
 
 
 def _scorers(found: Judged) -> dict[str, str]:
     """Source → scorer that the recipe names now; sources whose rows name their own are left out."""
     from routeyard.pipelines.ingest.catalog import from_catalog
 
-    sources = [from_catalog(one) for one in found.recipe.sources] if found.recipe else []
+    sources = [from_catalog(source) for source in found.recipe.sources] if found.recipe else []
     return {
-        one.name: one.scorer
-        for one in sources
-        if one.scorer and not (one.fields and one.fields.scorer)
+        source.name: source.scorer
+        for source in sources
+        if source.scorer and not (source.fields and source.fields.scorer)
     }
 
 
@@ -294,12 +294,12 @@ class Review:
     def queue(self, limit: int = 200) -> list[dict[str, Any]]:
         """Answers to decide, the most consequential first."""
 
-        found, decided = self.found, reviews(self._workspace, self.name)
-        suspects = _audited(found, decided).tables["suspect_gold"]
+        result, decided = self.found, reviews(self._workspace, self.name)
+        suspects = _audited(result, decided).tables["suspect_gold"]
         # A pruned model or a removed question is nobody's work: no decision on it can show.
         return review_queue(
-            found["queries"], found["responses"], add(found["verdicts"], decided),
-            found.released_labels, suspects, limit=limit,
+            result["queries"], result["responses"], add(result["verdicts"], decided),
+            result.released_labels, suspects, limit=limit,
         )  # fmt: skip
 
     def take(self, file: Path) -> tuple[int, Path]:
@@ -325,8 +325,8 @@ class Review:
         """Keep one decision on (query_id, model_id, sample)."""
 
         at = _now("microseconds")
-        one = decisions([(key, decision, note, "")], by=self._by, at=at)
-        keep_review(self._workspace, self.name, one, at=at)
+        item = decisions([(key, decision, note, "")], by=self._by, at=at)
+        keep_review(self._workspace, self.name, item, at=at)
         self.count += 1
 
 
@@ -401,8 +401,8 @@ def _read(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table],
             tables.pop("duplicates", None)  # empty because nobody looked
         return f"{place.resolve().parent.name} {place.resolve().name}", tables, None
     last = LastBuild.of(place, benchmark, needs=("curate",))
-    found: dict[str, pa.Table] = {}
+    result: dict[str, pa.Table] = {}
     for stage in ("embed", "curate"):
         if stage in last.folders:
-            found |= read_all(last.folders[stage])
-    return last.name, {name: table for name, table in found.items() if name in READ}, None
+            result |= read_all(last.folders[stage])
+    return last.name, {name: table for name, table in result.items() if name in READ}, None

@@ -72,11 +72,11 @@ def share(pool: Pool, collect: Collect, collectors: int) -> tuple[Pool, Collect]
     if collectors == 1:
         return pool, collect
 
-    def shared(one: Any) -> Any:
-        return one.but(limits=part(one.limits, collectors))
+    def shared(value: Any) -> Any:
+        return value.but(limits=part(value.limits, collectors))
 
-    models = [shared(one) if one.limits else one for one in pool.models]
-    providers = [shared(one) for one in pool.providers]
+    models = [shared(model) if model.limits else model for model in pool.models]
+    providers = [shared(provider) for provider in pool.providers]
     return pool.but(providers=providers, models=models), shared(collect)
 
 
@@ -104,7 +104,7 @@ def sharers(pool: Pool, collect: Collect, collectors: int, at_once: int) -> int:
         collectors: Collectors. at_once: Shards that each of them works on at a time.
     """
     limits = [m.limits or collect.limits for m in pool.models] + [p.limits for p in pool.providers]
-    smallest = min(one.concurrency for one in limits)
+    smallest = min(limit.concurrency for limit in limits)
     wanted = max(collectors, min(collectors * at_once, smallest))
     # 5 places for 3 shards make 1 place each, and then 5 of them may ask.
     return max(
@@ -152,10 +152,10 @@ def at_server(pool: Pool) -> Pool:
 
     there = made({p.name: p.limits.concurrency for p in pool.providers})
     providers = []
-    for one in pool.providers:
-        lower = min(one.limits.concurrency, there[one.name])
-        limits = one.limits.but(concurrency=lower)
-        providers.append(one.but(limits=limits))
+    for provider in pool.providers:
+        lower = min(provider.limits.concurrency, there[provider.name])
+        limits = provider.limits.but(concurrency=lower)
+        providers.append(provider.but(limits=limits))
     return pool.but(providers=providers)
 
 
@@ -270,7 +270,7 @@ def ask_prompts(
             timeouts=timeouts_of(collect),
         )
     if results.missing:
-        last = next((one for one in results.answers.values() if not one.final), None)
+        last = next((answer for answer in results.answers.values() if not answer.final), None)
         unsent = last.error if last else "not sent"
         kind = GateFailed if results.refusal else Retryable
         raise kind(

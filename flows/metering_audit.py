@@ -57,7 +57,7 @@ def audit_workspace(workspace: Path, recipe: str | None) -> MeteringAudit:
     """
 
     if recipe is None and not ledger_exists(workspace):
-        recipe = next((one["recipe"] for one in reversed(last_builds(workspace).values())), None)
+        recipe = next((item["recipe"] for item in reversed(last_builds(workspace).values())), None)
     checked, base = load(recipe) if recipe else (None, workspace)
     if checked is not None and checked.collect.provider == "recorded" and checked.collect.recorded:
         return audit_recording(checked, base)

@@ -101,27 +101,27 @@ def summary(recipe: Recipe, counts: Mapping[str, int]) -> dict[str, Any]:
 
 def split_sizes(recipe: Recipe, counts: Mapping[str, int]) -> dict[str, Sizes]:
     """Scheme → questions in train, validation and test, before any rule removes some."""
-    found: dict[str, Sizes] = {}
+    sizes: dict[str, Sizes] = {}
     total = sum(counts.values())
     for rule in recipe.curate:
         if rule.rule == "dense_sparse":
             parameters = {**RULES.get(rule.rule).defaults, **rule.parameters}
-            found |= _dense_sparse(parameters, total, _dense(recipe, counts))
+            sizes |= _dense_sparse(parameters, total, _dense(recipe, counts))
     published = any(rule.rule == "upstream_split" for rule in recipe.curate)
-    if (found or published) and "split" not in recipe.model_fields_set:
-        return found  # a published split is known once the questions are read
-    found[recipe.split.scheme] = _own(recipe, counts)
-    return found
+    if (sizes or published) and "split" not in recipe.model_fields_set:
+        return sizes  # a published split is known once the questions are read
+    sizes[recipe.split.scheme] = _own(recipe, counts)
+    return sizes
 
 
 def _own(recipe: Recipe, counts: Mapping[str, int]) -> Sizes:
     split, total = recipe.split, sum(counts.values())
     if split.sources:
-        parts = [(one, counts.get(name, 0)) for name, one in split.sources.items()]
+        parts = [(source, counts.get(name, 0)) for name, source in split.sources.items()]
         return {
-            "train": sum(_train(one, count) for one, count in parts),
-            "validation": sum(one.validation for one, _ in parts),
-            "test": sum(one.test for one, _ in parts),
+            "train": sum(_train(item, count) for item, count in parts),
+            "validation": sum(item.validation for item, _ in parts),
+            "test": sum(item.test for item, _ in parts),
         }
     if (given := split.counts) is not None:
         train = _train(given, total)
@@ -269,8 +269,8 @@ def plan_build(
         return BuildPlan(_with_budget(stated, checked, _spent(checked, root)))
     with fixtures(checked, root, serve=False):
         context = BuildContext(checked.name, root, base)
-        found = walk(checked, context, Completing(context), until="ingest")
-        queries, pool = (results[0] for _, results in found)
+        result = walk(checked, context, Completing(context), until="ingest")
+        queries, pool = (results[0] for _, results in result)
     table = read(queries, "queries")
     counted = Counter(table.column("source").to_pylist())
     figures: dict[str, Any] = {
@@ -444,14 +444,14 @@ def _reworded(queries: Any, checked: Recipe, root: Path) -> list[str]:
         return []  # never built up to its labels
     changed = reworded(queries, stored)
     by_id = dict(zip(*(queries.column(n).to_pylist() for n in ("source", "scorer")), strict=True))
-    scorers = {one.source: one for one in rescored(stored, by_id)[1]}
+    scorers = {item.source: item for item in rescored(stored, by_id)[1]}
     notes = []
     for source, count in changed.items():
         why, wording = "their prompts changed", "instruction:"
-        if (one := scorers.get(source)) is not None:
-            wording = one.instruction
+        if (scorer := scorers.get(source)) is not None:
+            wording = scorer.instruction
             why = (
-                f"the scorer changed from {one.before!r} to {one.after!r}, and with it the "
+                f"the scorer changed from {scorer.before!r} to {scorer.after!r}, and with it the "
                 "instruction in the prompt"
             )
         notes.append(

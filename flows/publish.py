@@ -61,7 +61,7 @@ class ReleaseCheck:
     @property
     def next_step(self) -> str:
         """What repairs the release; a signature does not concern the content."""
-        if any(one.check != "signature" for one in self.findings):
+        if any(finding.check != "signature" for finding in self.findings):
             return (
                 "fetch it again from where it was published; "
                 "if it was never moved, build it again under a new version"
@@ -106,7 +106,7 @@ def check_release(
         manifest = read_manifest(folder)
         return ReleaseCheck(
             (), manifest.name, manifest.version, len(manifest.files) + 3, len(manifest.tables),
-            sum(one.rows for one in manifest.tables.values()),
+            sum(table.rows for table in manifest.tables.values()),
             leaks_of(folder, manifest), yanked(folder), **lists,
         )  # fmt: skip
 

@@ -66,8 +66,8 @@ def of_findings(findings: Iterable[Finding], path: Path, content: Any) -> list[F
 def of_validation(error: ValidationError, path: Path, content: Any) -> list[Fault]:
     """The faults that pydantic found, in the order of the file."""
     problems = error.errors(include_url=False)
-    found = [(_real(one["loc"], content), in_words(one), "") for one in problems]
-    return sorted(of_findings(found, path, content), key=lambda fault: fault.line)
+    results = [(_real(problem["loc"], content), in_words(problem), "") for problem in problems]
+    return sorted(of_findings(results, path, content), key=lambda fault: fault.line)
 
 
 def names(content: Mapping[str, Any]) -> Iterator[tuple[Place, BadInput]]:
@@ -85,7 +85,7 @@ def names(content: Mapping[str, Any]) -> Iterator[tuple[Place, BadInput]]:
     release = content.get("release")
     checks: list[tuple[Place, str, Callable[[dict[str, Any]], Any], Sequence[dict[str, Any]]]] = [
         (("curate",), "rule", rule, entries(content, "curate")),
-        (("sources",), "scorer", lambda one: SCORERS.get(one["scorer"]), _scored(content)),
+        (("sources",), "scorer", lambda item: SCORERS.get(item["scorer"]), _scored(content)),
         (
             ("release", "waivers"),
             "gate",
@@ -104,7 +104,7 @@ def names(content: Mapping[str, Any]) -> Iterator[tuple[Place, BadInput]]:
 
 
 def _scored(content: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [one if one.get("scorer") != "none" else {} for one in entries(content, "sources")]
+    return [entry if entry.get("scorer") != "none" else {} for entry in entries(content, "sources")]
 
 
 def entries(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def entries(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     listed = content.get(key)
     if not isinstance(listed, list):
         return []
-    return [one if isinstance(one, dict) else {} for one in listed]
+    return [item if isinstance(item, dict) else {} for item in listed]
 
 
 def in_words(problem: Mapping[str, Any]) -> str:
@@ -178,10 +178,10 @@ class _KeyLines:
     def of(self, place: Sequence[str | int]) -> int:
         node, line = self._root, 1 if self._root is not None else 0
         for part in place:
-            found = _step(node, part)
-            if found is None:
+            step = _step(node, part)
+            if step is None:
                 break
-            key, node = found
+            key, node = step
             line = key.start_mark.line + 1
         return line
 
@@ -328,7 +328,7 @@ def _with_templates(recipe: Recipe, path: Path) -> Recipe:
     A release then states the prompt itself, and no path of the machine it was made on.
     """
     served = [*recipe.label.verifiers, *recipe.label.judges]
-    if all(one.template is None for one in served):
+    if all(item.template is None for item in served):
         return recipe
     from routeyard.pipelines.label.judges import read_template, shipped
 
@@ -338,7 +338,7 @@ def _with_templates(recipe: Recipe, path: Path) -> Recipe:
         return read_template(path.parent / template)
 
     def with_text(listed: Sequence[Any]) -> list[Any]:
-        return [one.but(template=text(one.template)) for one in listed]
+        return [item.but(template=text(item.template)) for item in listed]
 
     label = recipe.label.but(
         verifiers=with_text(recipe.label.verifiers), judges=with_text(recipe.label.judges)
@@ -379,9 +379,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def explain(error: ValidationError, path: Path, content: object = None) -> RecipeError:
     """A pydantic error in plain words: first fault, line and name, how many more."""
 
-    found = of_validation(error, path, content)
-    first = found[0]
-    more = f" (and {len(found) - 1} more: `routeyard recipe check`)" if len(found) > 1 else ""
+    result = of_validation(error, path, content)
+    first = result[0]
+    more = f" (and {len(result) - 1} more: `routeyard recipe check`)" if len(result) > 1 else ""
     line = f":{first.line}" if first.line else ""
     return RecipeError(
         f"{first.says}{more}",
@@ -436,7 +436,7 @@ def with_defaults(recipe: Recipe) -> dict[str, Any]:
     from routeyard.pipelines.ingest.catalog import from_catalog
 
     shown = recipe.model_dump(mode="json")
-    shown["sources"] = [from_catalog(one).model_dump(mode="json") for one in recipe.sources]
+    shown["sources"] = [from_catalog(source).model_dump(mode="json") for source in recipe.sources]
     shown["curate"] = [
         {"rule": rule.rule, **RULES.get(rule.rule).defaults, **rule.parameters}
         for rule in recipe.curate

@@ -123,7 +123,7 @@ def recorded_faults(
         faulty: Numbers of entries that are faulty already: they are not imported.
         notes: Gets what a build would print, such as rows about questions that are not asked.
     """
-    away = [one.name for one in map(from_catalog, recipe.sources) if one.on_hub]
+    away = [item.name for item in map(from_catalog, recipe.sources) if item.on_hub]
     if away:
         notes.append(
             f"recorded answers are not compared with questions of the hub ({', '.join(away)})"
@@ -170,11 +170,11 @@ def _unmetered(
         return
     unresolved, _ = audited(recipe, imported.responses, queries, models)
     alike: dict[tuple[str, str], list[MeteringFinding]] = {}
-    for one in unresolved:
-        alike.setdefault((one.check, one.says), []).append(one)
-    for (check, says), found in alike.items():
-        which = few([f"{one.model_id} {one.count:,}" for one in found], 5)
-        first = found[0]
+    for item in unresolved:
+        alike.setdefault((item.check, item.says), []).append(item)
+    for (check, says), result in alike.items():
+        which = few([f"{entry.model_id} {entry.count:,}" for entry in result], 5)
+        first = result[0]
         keys = [(query, first.model_id, sample) for query, sample in first.rows[:_SHOWN]]
         places = ", ".join(imported.places[key] for key in keys if key in imported.places)
         gate = first.gate
@@ -212,14 +212,14 @@ def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
     except BadInput as error:
         return of_findings([finding((), error)], path, {})
     notes = [] if notes is None else notes
-    found = list(_pool_file(content, path))
+    results = list(_pool_file(content, path))
     whole = dict(content)
     if isinstance(content.get("pool"), dict):
         whole["pool"] = {k: v for k, v in content["pool"].items() if k != "file"}
     try:
         Recipe.model_validate(whole)
     except ValidationError as error:
-        found += of_validation(error, path, content)
+        results += of_validation(error, path, content)
     named = [finding(place, error) for place, error in names(content)]
     with _fixtures(content):
         checked, refused = None, None
@@ -230,13 +230,13 @@ def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
         sources = list(_sources(content, path, notes))
         recorded = _recorded(content, path, notes, checked, sources=not sources)
         providers = [] if checked is None else _providers(content, checked)
-        found += of_findings([*named, *providers, *sources, *recorded], path, content)
-    if not found and refused is not None:  # prices, prompts or a zoo's table
+        results += of_findings([*named, *providers, *sources, *recorded], path, content)
+    if not results and refused is not None:  # prices, prompts or a zoo's table
         at = "" if refused.where is None else f" ({refused.where})"
-        found.append(Fault(str(path), 0, "", f"{refused.what}{at}", refused.next_step or ""))
-    if not found and checked is not None:
+        results.append(Fault(str(path), 0, "", f"{refused.what}{at}", refused.next_step or ""))
+    if not results and checked is not None:
         notes += notes_of(checked)
-    return sorted(set(found), key=lambda one: (one.file != str(path), one.line, one.says))
+    return sorted(set(results), key=lambda item: (item.file != str(path), item.line, item.says))
 
 
 def _providers(content: Mapping[str, Any], checked: Recipe) -> Iterator[Finding]:
@@ -346,9 +346,9 @@ def _recorded(
 
 def _within(error: BadInput) -> tuple[str, ...]:
     """The key of a source that an error names."""
-    found = re.search(r", (where|exclude)\.(?!.*, \1\.)(.*)|, fields\.([^,]*)", str(error.where))
-    if found:
-        return (found[1], found[2]) if found[1] else ("fields", found[3])
+    match = re.search(r", (where|exclude)\.(?!.*, \1\.)(.*)|, fields\.([^,]*)", str(error.where))
+    if match:
+        return (match[1], match[2]) if match[1] else ("fields", match[3])
     if "there is no file" in error.what or "environment variable" in error.what:
         return ("path",)
     return ()

@@ -276,17 +276,17 @@ def _other(row: Mapping[str, Any], said: str) -> str:
         return forms.get(said, "nobody")
     if row["scorer"] == "mcq":
         letters = [chr(65 + k) for k in range(len(row["choices"]))]
-        return next(one for one in letters if one != said)
+        return next(letter for letter in letters if letter != said)
     return "-17" if row["scorer"] in ("numeric", "math") else "something else entirely"
 
 
 def _verdict(prompt: str, said: str, row: Mapping[str, Any] | None) -> str:
     if listed := _LISTED.findall(prompt):
-        held = [str(one) for one in row["references"]] if row is not None else []
-        best = [name for name, text in listed if any(one in text for one in held)]
+        held = [str(item) for item in row["references"]] if row is not None else []
+        best = [name for name, text in listed if any(item in text for item in held)]
         # Where all are equally bad, all are equally good.
         return ", ".join(f"LLM {name}" for name in best or [name for name, _ in listed])
-    right = row is not None and any(str(one) in said for one in row["references"])
+    right = row is not None and any(str(item) in said for item in row["references"])
     if "<output>" in prompt:
         return "Correct" if right else "Incorrect"
     if "1 (useless) to 10" in prompt or "scale of 1 to 10" in prompt:
@@ -378,7 +378,7 @@ def _shrunk(recipe: Recipe) -> Recipe:
     scale = min(1.0, PLANTED / max(limit, 1))
     if scale == 1:
         return recipe
-    stated = [one.but(limit=one.limit or PLANTED) for one in recipe.sources]
+    stated = [item.but(limit=item.limit or PLANTED) for item in recipe.sources]
     return scaled(recipe.but(sources=stated), scale)
 
 
@@ -390,7 +390,7 @@ def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], 
     for listed in recipe.sources:
         if _BANK in names(str(listed.path or "")):  # our own questions need no replacement
             sources.append(listed)
-            bank += [asdict(one) for one in questions()]
+            bank += [asdict(question) for question in questions()]
             continue
         if listed.catalog is None:
             raise BadInput(
@@ -500,19 +500,19 @@ def _real(played: Recipe, layers: HiddenStates | None) -> Recipe:
 
     stage = Provider(name="real", base_url=f"${{{REAL}}}", limits=RateLimits(concurrency=2))
     models = played.pool.models
-    largest = sorted(models, key=lambda one: -(one.params_b or float("inf")))
+    largest = sorted(models, key=lambda item: -(item.params_b or float("inf")))
     finest = list(VARIANTS)
     last = max(len(models) - 1, 1)
     serves = {
-        one.model_id: finest[round(place * (len(finest) - 1) / last)]
-        for place, one in enumerate(largest)
+        element.model_id: finest[round(place * (len(finest) - 1) / last)]
+        for place, element in enumerate(largest)
     }
     asked = [
-        one if one.relay is not None else one.but(
-            endpoint_model=serves[one.model_id], provider=stage.name, simulated=False,
+        model if model.relay is not None else model.but(
+            endpoint_model=serves[model.model_id], provider=stage.name, simulated=False,
             price_cache_read=0.0, context_window=2048,
         )
-        for one in models
+        for model in models
     ]  # fmt: skip
     waived = [
         Waiver(gate=f"metering:{gate}", reason="A small model on the machine that rehearses.")

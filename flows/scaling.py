@@ -77,7 +77,7 @@ def _source(source: Source, scale: float) -> Source:
 
 def _split(split: Split, limits: Mapping[str, int], least: int) -> Split:
     if split.sources:
-        own = {name: _fitted(one, limits.get(name, 0)) for name, one in split.sources.items()}
+        own = {name: _fitted(source, limits.get(name, 0)) for name, source in split.sources.items()}
         return split.but(sources=own)
     if split.counts is None:
         return split

@@ -46,7 +46,7 @@ def write(
     from routeyard.datacards.site.write import write_site
     from routeyard.pipelines.release.reader import open_release
 
-    found = releases(places)
+    result = releases(places)
     _check_out(out)
     for place in results:
         if not place.is_dir():
@@ -55,11 +55,11 @@ def write(
                 where=str(place),
                 next_step="give the --out of `routeyard evaluate`, `zoo run` or `study`",
             )
-    workspaces = [path.parents[2] for path in found if path.parents[1].name == "releases"]
+    workspaces = [path.parents[2] for path in result if path.parents[1].name == "releases"]
     looked = list(_result_folders([*results, *workspaces]))
     with ExitStack() as stack:
         books: list[SiteRelease] = []
-        for path in found:
+        for path in result:
             release = stack.enter_context(open_release(path))
             check_core(path, release.manifest)
             line("site", f"{release.manifest.name} {release.manifest.version}")
@@ -74,10 +74,10 @@ def releases(places: Sequence[Path]) -> list[Path]:
     Raises:
         BadInput: a place is neither a release nor a workspace with one.
     """
-    found: dict[Path, None] = {}
+    result: dict[Path, None] = {}
     for place in places:
         if (place / "manifest.json").is_file():
-            found[place.resolve()] = None
+            result[place.resolve()] = None
             continue
         inside = sorted({m.parent.resolve() for m in place.glob("releases/*/*/manifest.json")})
         if not inside:
@@ -86,8 +86,8 @@ def releases(places: Sequence[Path]) -> list[Path]:
                 where=str(place),
                 next_step=f"build one: routeyard build RECIPE --workspace {place}",
             )
-        found |= dict.fromkeys(inside)
-    return list(found)
+        result |= dict.fromkeys(inside)
+    return list(result)
 
 
 def _check_out(out: Path) -> None:
@@ -203,13 +203,13 @@ def _evaluations(release: Any, looked: Sequence[Path]) -> list[EvaluationTables]
         set(release.sql(f"SELECT {name}_id FROM {table}").column(0).to_pylist())
         for name, table in (("query", "queries"), ("model", "models"))
     )
-    found: list[EvaluationTables] = []
+    evaluations: list[EvaluationTables] = []
     for folder in folders:
         try:
-            found += _evaluation(folder, release.manifest.fingerprint, *own)
+            evaluations += _evaluation(folder, release.manifest.fingerprint, *own)
         except BadInput as error:
             line("site", f"left out: {error.what} ({folder})")
-    return found
+    return evaluations
 
 
 def _evaluation(
@@ -245,8 +245,8 @@ def _evaluation(
 
 def _known(folder: Path, rest: Mapping[str, Any], name: str, column: str, known: set[str]) -> None:
     """Stop at a name that has no colour among those of the page."""
-    found = set(rest[name].column(column).to_pylist()) if name in rest else set()
-    if odd := sorted(found - known):
+    results = set(rest[name].column(column).to_pylist()) if name in rest else set()
+    if odd := sorted(results - known):
         raise BadInput(
             f"{name}.parquet names {column} {odd[0]!r}, which no other table does",
             where=str(folder),
@@ -256,19 +256,19 @@ def _known(folder: Path, rest: Mapping[str, Any], name: str, column: str, known:
 
 def _beside(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, str]]:
     """Zoo tables and studies that say they are of this release."""
-    found = []
+    results = []
     for folder in looked:
         table = folder / "table.md"
         if table.is_file() and (folder / "cells.parquet").is_file():
             text = table.read_text(encoding="utf-8", errors="replace")
             if f"{name} {version}" in text.split("\n", 1)[0]:
-                found.append((f"Zoo of routers ({folder.name})", text.partition("\n")[2]))
+                results.append((f"Zoo of routers ({folder.name})", text.partition("\n")[2]))
         for path in sorted(folder.glob("*.md")):
             if path.with_suffix(".parquet").is_file() and path.with_suffix(".html").is_file():
                 text = path.read_text(encoding="utf-8", errors="replace")
                 if f"Release `{name}` {version};" in text:
-                    found.append(_study(path.stem, text))
-    return found
+                    results.append(_study(path.stem, text))
+    return results
 
 
 def _study(name: str, text: str) -> tuple[str, str]:

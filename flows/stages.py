@@ -261,7 +261,7 @@ def walk(
     def in_rounds(stage: Stage) -> list[StageResult]:
         def label(rows: list[list[int]]) -> tuple[StageResult, StageResult]:
             run(stage, rows=rows)
-            for later in (one for one in STAGES if one.until == "label"):
+            for later in (item for item in STAGES if item.until == "label"):
                 if later.wanted(recipe, context.root):
                     run(later)
             return made["responses"], made["labels"]

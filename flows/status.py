@@ -50,7 +50,7 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
     reached = last.get("reached", last.get("stages", {}))
 
     def look(stage: Stage, given: Sequence[Mapping[str, Any]], processes: int) -> list[StageResult]:
-        return [_stored(stage, context, one, reached) for one in given]
+        return [_stored(stage, context, item, reached) for item in given]
 
     fresh: dict[str, str] = {}
     stale: _NotStored | None = None
@@ -65,12 +65,12 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
         rows = [_row(name, "fresh") for name in fresh]
         return [*rows, _release(root, checked, fresh, last.get("card"))]
     name = stale.stage.part_of or stale.stage.name
-    order = list(dict.fromkeys(one.name for one in STAGES if not one.part_of))
+    order = list(dict.fromkeys(item.name for item in STAGES if not item.part_of))
     before, after = order[: order.index(name)], order[order.index(name) + 1 :]
     return [
-        *(_row(one, "fresh") for one in before),
+        *(_row(item, "fresh") for item in before),
         _row(name, "stale", stale.why),
-        *(_row(one, "waiting", _WAITS) for one in [*after, "release"]),
+        *(_row(item, "waiting", _WAITS) for item in [*after, "release"]),
     ]
 
 
@@ -86,8 +86,8 @@ def _stored(
     if isinstance(work, PendingAnswers):
         raise _NotStored(stage, f"{work.count:,} answers are missing")
     made_of = work.made_of(stage.name)
-    if (found := find_stage(context.root, made_of, thoroughly=False)) is not None:
-        return found
+    if (result := find_stage(context.root, made_of, thoroughly=False)) is not None:
+        return result
     ran = (stage.part_of or stage.name) in reached
     raise _NotStored(stage, why_stale(made_of, context.root, ran=ran))
 
@@ -122,15 +122,15 @@ def why_stale(made_of: Mapping[str, Any], workspace: Path, *, ran: bool = True) 
             recipes say nothing of it.
     """
     folder = workspace / "stages" / str(made_of["stage"])
-    found = sorted(folder.glob("*/stage.json"), key=lambda p: p.stat().st_mtime, reverse=True)
-    if not ran and found:
+    results = sorted(folder.glob("*/stage.json"), key=lambda p: p.stat().st_mtime, reverse=True)
+    if not ran and results:
         return "never run for this recipe"
-    records = [intact(path.parent, thoroughly=False) for path in found[:_COMPARED]]
+    records = [intact(path.parent, thoroughly=False) for path in results[:_COMPARED]]
     reasons: list[list[str]] = [_differs(record, made_of) for record in records if record]
     if not reasons:
-        return "its output was damaged" if found else "never run"
+        return "its output was damaged" if results else "never run"
     # Shards of one benchmark share a folder, with other benchmarks too: the closest is ours.
-    closest: list[str] = min(reasons, key=lambda one: (len(one) - _of_code(one), len(one)))
+    closest: list[str] = min(reasons, key=lambda item: (len(item) - _of_code(item), len(item)))
     if (many := _of_code(closest)) > _NAMED:
         closest = [*closest[: len(closest) - many + _NAMED], f"and {many - _NAMED} more modules"]
     return "; ".join(closest) or "its output was removed or damaged"
@@ -138,7 +138,7 @@ def why_stale(made_of: Mapping[str, Any], workspace: Path, *, ran: bool = True) 
 
 def _of_code(reasons: Sequence[str]) -> int:
     """How many of them are modules; those come last."""
-    return sum(one.startswith("code ") for one in reasons)
+    return sum(reason.startswith("code ") for reason in reasons)
 
 
 def _differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -83,7 +83,7 @@ def _losses(release: Path) -> list[dict[str, Any]]:
 def _notes(manifest: Mapping[str, Any]) -> list[str]:
     """What reading the sources had to say, and questions that were left out of them."""
     ingested = (manifest.get("figures") or {}).get("ingest") or {}
-    notes = [str(one) for one in ingested.get("notes") or []]
+    notes = [str(item) for item in ingested.get("notes") or []]
     if removed := ingested.get("removed"):
         notes.append(f"{removed:,} questions of the sources were left out (table `removals`)")
     return notes
@@ -194,12 +194,12 @@ def _facts(said: dict[str, Any]) -> list[str]:
         single = "single model" if said["order_undecided"] else "best single model"
         facts.append(f"{single} {model} {_percent(accuracy)}, oracle {_percent(said['oracle'])}")
         facts += [said["order_undecided"]] if said["order_undecided"] else []
-    if (found := said["duplicates"]) is None:
+    if (result := said["duplicates"]) is None:
         facts.append("near-duplicates were not looked for (rule dedup)")
     else:
         facts.append(
-            f"{found['groups']:,} groups of near-duplicates ({found['questions']:,} questions), "
-            f"{found['conflicts']:,} of them with conflicting labels"
+            f"{result['groups']:,} groups of near-duplicates ({result['questions']:,} questions), "
+            f"{result['conflicts']:,} of them with conflicting labels"
         )
     cost, unknown = said["cost_known_usd"], said["cost_unknown_of"]
     if cost is None:

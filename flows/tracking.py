@@ -127,10 +127,10 @@ def _has_settings() -> bool:
     profiles = Path.home() / ".prefect" / "profiles.toml"
     if profiles.exists() or Path("prefect.toml").exists():
         return True
-    beside = {".env": "prefect_", "pyproject.toml": "[tool.prefect"}
+    settings = {".env": "prefect_", "pyproject.toml": "[tool.prefect"}
     return any(
         mark in Path(name).read_text("utf-8", "replace").lower()
-        for name, mark in beside.items()
+        for name, mark in settings.items()
         if Path(name).is_file()
     )
 
@@ -196,10 +196,10 @@ def each(
 
 def _run_each(task: Any, parameters: Sequence[Mapping[str, Any]], processes: int) -> Iterator[Any]:
     if tracked():
-        futures = [_made(task).submit(**one) for one in parameters]
+        futures = [_made(task).submit(**parameter) for parameter in parameters]
         yield from (future.result() for future in futures)
     elif processes <= 1 or len(parameters) <= 1:
-        yield from (task.fn(**one) for one in parameters)
+        yield from (task.fn(**parameter) for parameter in parameters)
     else:
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
@@ -321,16 +321,16 @@ def made(providers: Mapping[str, int]) -> dict[str, int]:
     from prefect.client.orchestration import get_client
     from prefect.exceptions import ObjectNotFound
 
-    found = {}
+    result = {}
     with get_client(sync_client=True) as client:
         for name, slots in providers.items():
             try:
                 limit = client.read_global_concurrency_limit_by_name(limit_name(name))
-                found[name] = int(limit.limit)
+                result[name] = int(limit.limit)
             except ObjectNotFound:
                 client.upsert_global_concurrency_limit_by_name(limit_name(name), slots)
-                found[name] = slots
-    return found
+                result[name] = slots
+    return result
 
 
 # What a run tells automations: a benchmark was released, or a gate stopped it.
@@ -400,10 +400,10 @@ def _with_metadata(
     from functools import wraps
 
     @wraps(function)
-    def released(*given: Any, **named: Any) -> dict[str, Any]:
+    def released(*value: Any, **named: Any) -> dict[str, Any]:
         from prefect.assets import add_asset_metadata
 
-        made = function(*given, **named)
+        made = function(*value, **named)
         about = {"version": Path(made["path"]).name, "fingerprint": made["fingerprint"]}
         add_asset_metadata(key, about | {"status": made["status"]})
         return made

@@ -219,9 +219,9 @@ class _Handler(SimpleHTTPRequestHandler):
         return all(map(self._of_the_site, (asked, *filter(os.path.exists, pages))))
 
     def _of_the_site(self, path: str) -> bool:
-        found = Path(os.path.realpath(path))
-        within = found.is_relative_to(self.directory)
-        return within and (found.is_dir() or found.is_file())
+        result = Path(os.path.realpath(path))
+        within = result.is_relative_to(self.directory)
+        return within and (result.is_dir() or result.is_file())
 
     def list_directory(self, path):  # type: ignore[no-untyped-def]
         self.send_error(404, "there is no such page")

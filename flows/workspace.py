@@ -74,14 +74,14 @@ def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str
 @cache
 def reach(modules: frozenset[str]) -> frozenset[str]:
     """The modules themselves and all that they import, directly or not."""
-    found: set[str] = set()
+    results: set[str] = set()
     waiting = set(modules)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting |= _module(name).imports - found
-    return frozenset(found)
+        if name not in results:
+            results.add(name)
+            waiting |= _module(name).imports - results
+    return frozenset(results)
 
 
 def module_hash(name: str) -> str:
@@ -103,7 +103,7 @@ def _module(name: str) -> _Module:
 
 def _hash(path: Path, tree: ast.Module) -> str:
     hashed = hashlib.sha256((_plain(path) if path.suffix == ".py" else _normal(tree)).encode())
-    for file in sorted({one for where in _read_by(tree, path) for one in _files(where)}):
+    for file in sorted({item for where in _read_by(tree, path) for item in _files(where)}):
         content = _plain(file).encode() if file.suffix == ".py" else file.read_bytes()
         hashed.update(f"{file.parent.name}/{file.name}".encode() + b"\0" + content)
     return hashed.hexdigest()[:16]
@@ -121,26 +121,26 @@ def _read_by(tree: ast.AST, path: Path) -> set[Path]:
     Named are those of `Path(__file__).with_name("…")`, `.with_suffix("…")`, `.parent / "…"` and
     `PackageLoader("package", "…")`; where `__file__` is used otherwise, its whole folder.
     """
-    found: set[Path] = set()
+    paths: set[Path] = set()
     named = 0
     if not re.search("__file__|PackageLoader", _source(path)):
-        return found
+        return paths
     nodes = list(ast.walk(tree))
     for node in nodes:
         text = ast.unparse(node) if isinstance(node, ast.Call | ast.BinOp) else ""
         if match := _NAMED.fullmatch(text):
             how, name = match.groups()
-            found.add(path.with_suffix(name) if how == ".with_suffix(" else path.parent / name)
+            paths.add(path.with_suffix(name) if how == ".with_suffix(" else path.parent / name)
             named += 1
         elif match := _LOADED.fullmatch(text):
-            found.add(_parsed(match[1])[0].parent / match[2])
+            paths.add(_parsed(match[1])[0].parent / match[2])
     uses = sum(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes)
-    return found | ({path.parent} if uses > named else set())
+    return paths | ({path.parent} if uses > named else set())
 
 
 def _files(place: Path) -> Iterator[Path]:
     inside = place.rglob("*") if place.is_dir() else [place]
-    return (one for one in inside if one.is_file() and one.suffix not in (".pyc", ".md"))
+    return (item for item in inside if item.is_file() and item.suffix not in (".pyc", ".md"))
 
 
 def _function(
@@ -157,7 +157,7 @@ def _function(
         return
     hashes[key] = hashlib.sha256(_normal(node).encode()).hexdigest()[:16]
     inside = _bound(list(ast.walk(node)), module)
-    used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    used = {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
     for local, (source, attribute) in {**outside, **inside}.items():
         if local not in used and local not in inside:
             continue
@@ -171,28 +171,28 @@ def _function(
 
 
 def _definitions(tree: ast.Module) -> dict[str, ast.AST]:
-    found: dict[str, ast.AST] = {}
+    definitions: dict[str, ast.AST] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found[node.name] = node
+            definitions[node.name] = node
         elif isinstance(node, ast.Assign):
-            found |= {one.id: node for one in node.targets if isinstance(one, ast.Name)}
+            definitions |= {item.id: node for item in node.targets if isinstance(item, ast.Name)}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = node
-    return found
+            definitions[node.target.id] = node
+    return definitions
 
 
 def _bound(nodes: Iterable[ast.AST], module: str) -> dict[str, tuple[str, str]]:
     """Local name → (module, attribute or "") of `import` and `from … import` statements."""
-    found = {}
+    bound = {}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for one in node.names:
-                found[one.asname or one.name] = (node.module, one.name)
+            for name in node.names:
+                bound[name.asname or name.name] = (node.module, name.name)
         elif isinstance(node, ast.Import):
-            for one in node.names:
-                found[one.asname or one.name.partition(".")[0]] = (one.name, "")
-    return found
+            for name in node.names:
+                bound[name.asname or name.name.partition(".")[0]] = (name.name, "")
+    return bound
 
 
 def _imports(name: str, path: Path, tree: ast.Module) -> frozenset[str]:
@@ -200,15 +200,15 @@ def _imports(name: str, path: Path, tree: ast.Module) -> frozenset[str]:
     if _package(name) not in PACKAGES:
         return frozenset()
     parts = name.split(".")
-    found = {".".join(parts[:n]) for n in range(1, len(parts))}
+    imports = {".".join(parts[:n]) for n in range(1, len(parts))}
     # `python -m pipelines.…`: a separate process.
-    found |= {one for one in _PROGRAM.findall(_source(path)) if _is_module(one)}
+    imports |= {item for item in _PROGRAM.findall(_source(path)) if _is_module(item)}
     for node in _statements(tree, typing=False):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found |= {_module_of(node.module, one.name) for one in node.names}
+            imports |= {_module_of(node.module, item.name) for item in node.names}
         elif isinstance(node, ast.Import):
-            found |= {one.name for one in node.names}
-    return frozenset(one for one in found if _package(one) in PACKAGES)
+            imports |= {item.name for item in node.names}
+    return frozenset(item for item in imports if _package(item) in PACKAGES)
 
 
 def _statements(tree: ast.AST, *, typing: bool = True) -> Iterator[ast.AST]:
@@ -223,7 +223,7 @@ def _statements(tree: ast.AST, *, typing: bool = True) -> Iterator[ast.AST]:
         yield node
         for name in _BLOCKS:
             inside = getattr(node, name, ())
-            waiting += [one for one in inside if typing or not _for_typing(one)]
+            waiting += [item for item in inside if typing or not _for_typing(item)]
 
 
 def _for_typing(node: ast.AST) -> bool:
@@ -329,7 +329,7 @@ def fixtures(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[None
     """
     texts = [str(source.path or "") for source in (*recipe.sources, *recipe.compared_with)]
     if serve:
-        served = [one.provider for one in (*recipe.label.verifiers, *recipe.label.judges)]
+        served = [item.provider for item in (*recipe.label.verifiers, *recipe.label.judges)]
         texts += [provider.base_url for provider in (*recipe.pool.providers, *served)]
     wanted = {name: None for text in texts for name in names(text)}
     with ExitStack() as made:
@@ -379,7 +379,7 @@ def check_audit(path: Path) -> None:
     Raises:
         OutOfMemory: as `memory.check` does.
     """
-    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    files = [path] if path.is_file() else [item for item in path.rglob("*") if item.is_file()]
     letters = sum(map(_size, files))
     memory.check(f"an audit of {letters / 1e6:,.0f} MB", BASE + AUDITED_LETTER * letters)
 
@@ -669,7 +669,7 @@ def read_shards(shards: Iterable[Path], table: str) -> pa.Table:
 def read_all(folder: Path) -> dict[str, pa.Table]:
     """Every contract table that a stage folder holds."""
     files = sorted(folder.glob("*.parquet"))
-    return {one.stem: read_shards([one], one.stem) for one in files if one.stem in CONTRACTS}
+    return {file.stem: read_shards([file], file.stem) for file in files if file.stem in CONTRACTS}
 
 
 def of_models(table: pa.Table, models: pa.Table) -> pa.Table:
@@ -681,8 +681,8 @@ def of_models(table: pa.Table, models: pa.Table) -> pa.Table:
 
 def last_builds(root: Path) -> dict[str, dict[str, Any]]:
     """Benchmark → the record of its last build, in the order in which they were built."""
-    found: dict[str, dict[str, Any]] = {}
-    for path in sorted((root / "runs").glob("*.json"), key=lambda one: one.stat().st_mtime):
+    result: dict[str, dict[str, Any]] = {}
+    for path in sorted((root / "runs").glob("*.json"), key=lambda item: item.stat().st_mtime):
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -692,8 +692,8 @@ def last_builds(root: Path) -> dict[str, dict[str, Any]]:
                 next_step="remove the file; nothing but `status` needs it",
             ) from error
         if "stages" in record:  # beside them are what providers listed, and what was published
-            found[path.stem] = record
-    return found
+            result[path.stem] = record
+    return result
 
 
 def content(paths: Iterable[Path]) -> str:

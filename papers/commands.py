@@ -69,12 +69,12 @@ def reproduce_command(
                 for row in rows
             ),
         )
-    found = reproduce(
+    result = reproduce(
         paper, on or (), data=data, out=out, workspace=workspace, also=also or (),
         routers=comma_list(routers), encoders=comma_list(encoders), search=search,
         resamples=resamples, cache=cache,
     )  # fmt: skip
-    return Output(as_json(found), said(found, out))
+    return Output(as_json(result), said(result, out))
 
 
 def study_command(

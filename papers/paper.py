@@ -174,13 +174,13 @@ class Item(_Row):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_columns(cls, given: Any) -> Any:
+    def _short_columns(cls, value: Any) -> Any:
         """`columns` as a list of headings, or heading → column of the study."""
-        columns = given.get("columns", {})
+        columns = value.get("columns", {})
         if isinstance(columns, list):
             columns = {name: {} for name in columns}
         long = {k: {"column": v} if isinstance(v, str) else v or {} for k, v in columns.items()}
-        return {**given, "columns": long}
+        return {**value, "columns": long}
 
     @model_validator(mode="after")
     def _whole_rows(self) -> Item:
@@ -245,43 +245,43 @@ class Paper:
         """Arguments of `routeyard.reproduce` that change what it comes to: of `routers`, `encoders`
         and `search`."""
         studies = [STUDIES.get(item.study) for item in self.items.values() if item.study]
-        routers = {"routers"} if any("routers" in one.takes for one in studies) else set()
+        routers = {"routers"} if any("routers" in study.takes for study in studies) else set()
         return routers | ({"encoders", "search"} if self.zoo else set())
 
     def cells(self, item: str) -> Iterator[PrintedCell]:
         """The printed values of one table or figure, row by row."""
-        found = self.items[item]
-        for row, values in found.rows.items():
-            for (column, place), text in zip(found.columns.items(), values.split(), strict=True):
-                unit = place.unit or found.unit
+        result = self.items[item]
+        for row, values in result.rows.items():
+            for (column, place), text in zip(result.columns.items(), values.split(), strict=True):
+                unit = place.unit or result.unit
                 value = printed_value(text, unit)
                 if value is None:
                     continue
-                only = found.benchmarks[0] if len(found.benchmarks) == 1 else None
+                only = result.benchmarks[0] if len(result.benchmarks) == 1 else None
                 told = (place.benchmark, only, column, row)
                 on = next((name for name in told if name in self.benchmarks), "")
                 yield PrintedCell(
                     item, row, column, unit, value,
-                    on=on or next(iter(found.benchmarks or self.benchmarks)),
-                    study_row=place.row or found.row or found.names.get(row)
+                    on=on or next(iter(result.benchmarks or self.benchmarks)),
+                    study_row=place.row or result.row or result.names.get(row)
                     or self.names.get(row, row),
-                    study_column=place.column or found.column or column,
-                    derived=column in found.derived,
+                    study_column=place.column or result.column or column,
+                    derived=column in result.derived,
                 )  # fmt: skip
 
     def benchmarks_of(self, item: str) -> list[str]:
         """Benchmarks that a table or figure is about."""
-        found = self.items[item]
+        result = self.items[item]
         named = list(dict.fromkeys(cell.on for cell in self.cells(item) if not cell.derived))
-        return list(found.benchmarks) or named or list(self.benchmarks)
+        return list(result.benchmarks) or named or list(self.benchmarks)
 
 
 def read_paper(folder: Path) -> Paper:
     """The paper that `paper.yaml` in a folder declares; its name is the folder's."""
     path = folder / "paper.yaml"
-    found: dict[str, Any] = read_text(path.read_text(encoding="utf-8"), where=str(path))
-    benchmarks = {k: Benchmark.model_validate(v) for k, v in found.pop("benchmarks").items()}
-    items = {k: Item.model_validate(v) for k, v in found.pop("items").items()}
-    tuning = found.pop("tuning", None)
+    text: dict[str, Any] = read_text(path.read_text(encoding="utf-8"), where=str(path))
+    benchmarks = {k: Benchmark.model_validate(v) for k, v in text.pop("benchmarks").items()}
+    items = {k: Item.model_validate(v) for k, v in text.pop("items").items()}
+    tuning = text.pop("tuning", None)
     small = None if tuning is None else SmallTuning.model_validate(tuning)
-    return Paper(folder.name, benchmarks=benchmarks, items=items, tuning=small, **found)
+    return Paper(folder.name, benchmarks=benchmarks, items=items, tuning=small, **text)

@@ -106,15 +106,15 @@ class Stand:
         tables, context = self.tables, self.context
         core = context.core if tables is context.tables else core_of(tables)
         sources = Counter(tables["queries"].column("source").to_pylist())
-        found = {(name, "questions"): float(n) for name, n in sources.items()}
-        found["in all", "questions"] = float(sum(sources.values()))
-        found["in all", "models"] = float(core.n_models)
-        found["in all", "tasks"] = float(len(set(core.tasks.tolist())))
+        result = {(name, "questions"): float(n) for name, n in sources.items()}
+        result["in all", "questions"] = float(sum(sources.values()))
+        result["in all", "models"] = float(core.n_models)
+        result["in all", "tasks"] = float(len(set(core.tasks.tolist())))
         if core.splits:
             split = core.splits[default_scheme(core, context.scheme)]
             for part in ("train", "validation", "test"):
-                found["in all", part] = float(np.sum(split == part))
-        return found
+                result["in all", part] = float(np.sum(split == part))
+        return result
 
 
 def same_release(one: Stand | None, other: Stand) -> bool:
@@ -131,8 +131,8 @@ def prepared(paper: Paper, stand: Stand) -> Stand:
         return stand
     module, _, name = paper.prepare.partition(":")
     folder = PAPERS.targets[paper.name].partition(":")[0]
-    found: Stand = getattr(import_module(f"{folder}.{module}"), name)(stand)
-    return found
+    result: Stand = getattr(import_module(f"{folder}.{module}"), name)(stand)
+    return result
 
 
 def simulated(models: pa.Table) -> bool:
@@ -148,10 +148,10 @@ def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stan
         return replace(one, unlike=f"computed on {one.release}{by} instead of {name}")
     if simulated(one.tables["models"]):
         return replace(one, unlike=f"models of {one.release} are simulated")
-    found = one.counts() if sizes else {}
+    counts = one.counts() if sizes else {}
     for size, printed in sizes.items():
-        if found.get(("in all", size)) != printed:
-            has = found.get(("in all", size))
+        if counts.get(("in all", size)) != printed:
+            has = counts.get(("in all", size))
             said = "unknown" if has is None else f"{has:,.0f}"
             return replace(
                 one, unlike=f"the paper's {name} has {printed:,} {size}, this one {said}"
@@ -301,7 +301,7 @@ class Studies:
                 study.cells(read),
                 study.curves(read) if study.curves else None,
                 unlike=f"on {only}" if only else "",
-                notes=[one for one in (leaks(study, context),) if one],
+                notes=[item for item in (leaks(study, context),) if item],
             )
         except BadInput as error:
             return Computed(study, stand.release, reason=f"{stand.release}: {error.args[0]}")
@@ -311,17 +311,17 @@ class Studies:
     @cached_property
     def wanted(self) -> int:
         """How many studies there are to compute, each once for a release."""
-        found: set[tuple[str, int]] = set()
+        results: set[tuple[str, int]] = set()
         for name, item in self.paper.items.items():
             for benchmark in self.paper.benchmarks_of(name) if item.study else ():
                 stand = self.stands.get(benchmark)
                 if stand and not lacking(STUDIES.get(item.study), stand.context):
-                    found.add((item.study, self._first(stand)))
-        return len(found)
+                    results.add((item.study, self._first(stand)))
+        return len(results)
 
     def _first(self, stand: Stand) -> int:
         """Place of the first entry that is the same release."""
-        return next(k for k, one in enumerate(self.stands.values()) if same_release(one, stand))
+        return next(k for k, item in enumerate(self.stands.values()) if same_release(item, stand))
 
     def counts(self, benchmark: str) -> tuple[str, Counts]:
         """(of what, counts) of the benchmark's release, or as its recipe asks for them."""
@@ -372,8 +372,8 @@ class Studies:
     def cell(self, one: PrintedCell) -> ReproducedCell:
         item = self.paper.items[one.item]
         if item.counts:
-            on, found = self.counts(one.on)
-            value = found.get((one.study_row, one.study_column))
+            on, result = self.counts(one.on)
+            value = result.get((one.study_row, one.study_column))
             ours = None if value is None else StudyCell(one.row, one.column, value, "count")
             gone = "" if ours else f"{one.on} is not here: {self.paper.benchmarks[one.on].get}"
             return self._told(one, ours, on, gone, own=True)
@@ -396,17 +396,17 @@ class Studies:
         )  # fmt: skip
 
     def _told(
-        self, one: PrintedCell, ours: StudyCell | None, on: str, reason: str, *, own: bool
+        self, cell: PrintedCell, ours: StudyCell | None, on: str, reason: str, *, own: bool
     ) -> ReproducedCell:
         known = ours is not None and ours.value is not None
-        found = verdict(one.printed, ours, own)
-        if found == "differs":
-            reason = self.paper.items[one.item].remark or "not explained"
+        result = verdict(cell.printed, ours, own)
+        if result == "differs":
+            reason = self.paper.items[cell.item].remark or "not explained"
         return ReproducedCell(
-            one.item, self.paper.items[one.item].where, one.row, one.column, one.unit,
-            one.printed.text, one.printed.value,
+            cell.item, self.paper.items[cell.item].where, cell.row, cell.column, cell.unit,
+            cell.printed.text, cell.printed.value,
             ours.value if ours else None, ours.low if ours else None, ours.high if ours else None,
-            on if known else "", found, reason,
+            on if known else "", result, reason,
         )  # fmt: skip
 
     def derived(self, one: PrintedCell, row: Sequence[ReproducedCell]) -> ReproducedCell:
@@ -427,17 +427,17 @@ class Studies:
     def item(self, name: str) -> tuple[list[ReproducedCell], ReproducedItem]:
         item = self.paper.items[name]
         cells: list[ReproducedCell] = []
-        for one in self.paper.cells(name):
-            if one.derived:
-                row = [cell for cell in cells if cell.row == one.row]
-                cells.append(self.derived(one, row))
+        for entry in self.paper.cells(name):
+            if entry.derived:
+                row = [cell for cell in cells if cell.row == entry.row]
+                cells.append(self.derived(entry, row))
             else:
-                cells.append(self.cell(one))
+                cells.append(self.cell(entry))
         made, missing = {}, {}
         for benchmark in self.paper.benchmarks_of(name):
             if item.counts:
-                on, found = self.counts(benchmark)
-                reason = "" if found else f"not here: {self.paper.benchmarks[benchmark].get}"
+                on, result = self.counts(benchmark)
+                reason = "" if result else f"not here: {self.paper.benchmarks[benchmark].get}"
             elif not item.study:
                 on, reason = "", item.lacks
             else:
@@ -468,9 +468,9 @@ def reproduction(
     cells, items = [], []
     for name, item in paper.items.items():
         if not item.drawing:
-            own, found = run.item(name)
+            own, result = run.item(name)
             cells += own
-            items.append(found)
+            items.append(result)
     on_progress(run.wanted, run.wanted, "")
     return Reproduction(paper, cells, items, run.done)
 
@@ -498,23 +498,23 @@ def tally(found: Reproduction) -> list[dict[str, Any]]:
         }  # fmt: skip
 
     rows = [
-        row(one.item, one.title, bool(one.made), [c for c in found.cells if c.item == one.item])
-        for one in found.items
+        row(item.item, item.title, bool(item.made), [c for c in found.cells if c.item == item.item])
+        for item in found.items
     ]
-    drawn = any(one["drawn"] for one in rows)
+    drawn = any(item["drawn"] for item in rows)
     return [*rows, row("in all", found.paper.title, drawn, found.cells)]
 
 
 def _counts(cells: Sequence[ReproducedCell]) -> dict[str, int]:
     """How many cells are printed, computed, and of each verdict: `COUNTS`."""
     verdicts = Counter(cell.verdict for cell in cells)
-    found = (len(cells), sum(cell.value is not None for cell in cells))
-    return dict(zip(COUNTS, (*found, *(verdicts[one] for one in VERDICTS)), strict=True))
+    counts = (len(cells), sum(cell.value is not None for cell in cells))
+    return dict(zip(COUNTS, (*counts, *(verdicts[item] for item in VERDICTS)), strict=True))
 
 
 def _reasons(cells: Iterable[ReproducedCell], wanted: Verdict) -> list[dict[str, Any]]:
-    found = Counter(cell.reason for cell in cells if cell.verdict == wanted)
-    return [{"reason": reason, "cells": n} for reason, n in found.most_common()]
+    counts = Counter(cell.reason for cell in cells if cell.verdict == wanted)
+    return [{"reason": reason, "cells": n} for reason, n in counts.most_common()]
 
 
 # The releases of a reproduction as studies read them: one context for each, embedded once.
@@ -545,7 +545,7 @@ def stands_of(
         part = own if spot in learnt else tested_part(own)
         tables[spot] = _embedded(part, cache, wanted=spot in embed)
     contexts: dict[tuple[Path, Path | None], Stand] = {}
-    found = {}
+    result = {}
     for name, spot in releases.items():
         benchmark = paper.benchmarks[name]
         source = releases.get(benchmark.trained_on or "")
@@ -569,8 +569,8 @@ def stands_of(
         stand = alike(contexts[key], name, benchmark.size, benchmark.release)
         if paper.prepare and stand.unlike:
             line("prepare", f"{name}: what {stand.release} lacks")
-        found[name] = prepared(paper, stand)
-    return found
+        result[name] = prepared(paper, stand)
+    return result
 
 
 def pair_in_place(core: Core, scheme: str) -> tuple[str, str]:
@@ -587,8 +587,8 @@ def pair_in_place(core: Core, scheme: str) -> tuple[str, str]:
 def by_accuracy(core: Core, scheme: str, pair: tuple[str, str]) -> tuple[str, str]:
     """Two models, the more accurate one on train last."""
     means = single_means(core.labels[core.rows(scheme, "train")])
-    one, other = (float(means[core.place(name)]) for name in pair)
-    return pair if one <= other else (pair[1], pair[0])
+    item, other = (float(means[core.place(name)]) for name in pair)
+    return pair if item <= other else (pair[1], pair[0])
 
 
 def tested_part(tables: Tables) -> Tables:
@@ -619,8 +619,8 @@ def with_tuned(
         line("left out", "trained encoders: pip install -c constraints.txt '.[tune]'")
         return
     made: dict[str, pa.Table] = {}
-    for item, one in paper.items.items():
-        if not one.study or "tuned" not in STUDIES.get(one.study).needs:
+    for item, entry in paper.items.items():
+        if not entry.study or "tuned" not in STUDIES.get(entry.study).needs:
             continue
         for name in paper.benchmarks_of(item):
             context = stands[name].context if name in stands else None
@@ -685,13 +685,13 @@ def zoo_figures(
 
     def ran() -> tuple[zoo.Zoo, CellInputs]:
         entrants = registered(list(paper.routers))
-        found = run(
+        result = run(
             _bare(context.core), context.default_scheme(), here(), entrants, folder,
             title=f"Routers of {paper.name} on {context.release}", search=search, cache=cache,
         )  # fmt: skip
-        for (router, encoder), why in found[0].refused.items():
+        for (router, encoder), why in result[0].refused.items():
             line("left out", f"{router} with {encoder}: {why}")
-        return found
+        return result
 
     def here() -> dict[str, Vectors]:
         wanted = encoders or (*paper.encoders.values(), *beside)
@@ -727,19 +727,19 @@ def _vectors(
     Raises:
         BadInput: no encoder can be had.
     """
-    found: dict[str, Vectors] = {}
+    result: dict[str, Vectors] = {}
     for name in encoders:
         try:
-            found |= vectors(
+            result |= vectors(
                 context.tables, context.core, [name], scheme=context.default_scheme(), cache=cache
             )
         except (RouteyardError, OSError) as error:
             if needed:
                 raise
             line("left out", f"encoder {name}: {str(error.args[0]).splitlines()[0]}")
-    if not found:
+    if not result:
         raise BadInput("no encoder of the paper is here", next_step="--encoders tfidf")
-    return found
+    return result
 
 
 # A paper reproduced: releases, recorded matrices or a rehearsal in, a page and a JSON out.
@@ -758,7 +758,7 @@ def listed() -> list[dict[str, Any]]:
             "name": paper.name,
             "title": paper.title,
             "reference": paper.reference,
-            "benchmarks": {k: one.release or None for k, one in paper.benchmarks.items()},
+            "benchmarks": {k: entry.release or None for k, entry in paper.benchmarks.items()},
             "tables_and_figures": sum(not item.drawing for item in paper.items.values()),
             "printed": sum(1 for item in paper.items for _ in paper.cells(item)),
         }
@@ -821,9 +821,9 @@ def reproduce(
     for release in releases.values():
         out_folder(release, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    stands = stands_of(known, releases, [Path(place) for place in also], cache, resamples)
+    result = stands_of(known, releases, [Path(place) for place in also], cache, resamples)
     if known.zoo:
-        for stand in {id(one): one for one in stands.values()}.values():
+        for stand in {id(item): item for item in result.values()}.values():
             stand.context.zoo = zoo_figures(
                 known, stand.context, folder / "zoo" / stand.context.release,
                 encoders=encoders, cache=cache,
@@ -832,7 +832,7 @@ def reproduce(
                 beside=() if on or data else [TFIDF],
             )  # fmt: skip
     if known.tuning is not None and not on:
-        with_tuned(known, known.tuning, stands, folder / "tuned", cache)
+        with_tuned(known, known.tuning, result, folder / "tuned", cache)
     with counter("studies", "studies") as count:
 
         def told(done: int, wanted: int, said: str) -> None:
@@ -840,11 +840,11 @@ def reproduce(
             if said:
                 line("reproduce", f"{done + 1}/{wanted}: {said}")
 
-        found = reproduction(known, stands, asked=asked_counts, on_progress=told)
-    how = " ".join(f"--on {one}" for one in map(str, on)) or ("--data" if data else "")
-    found = replace(found, how=how)
-    write(found, releases, folder)
-    return found
+        value = reproduction(known, result, asked=asked_counts, on_progress=told)
+    how = " ".join(f"--on {item}" for item in map(str, on)) or ("--data" if data else "")
+    value = replace(value, how=how)
+    write(value, releases, folder)
+    return value
 
 
 def _releases(
@@ -861,48 +861,48 @@ def _releases(
             raise BadInput(
                 f"{DATA} is not set", next_step=f"export {DATA}=FOLDER of recorded matrices"
             )
-        built = {name: one.data for name, one in paper.benchmarks.items() if one.data}
+        built = {name: item.data for name, item in paper.benchmarks.items() if item.data}
         return {name: _built(recipe, workspace) for name, recipe in built.items()}
     return {
-        name: _rehearsed(one.rehearsal, workspace, one.copies)
-        for name, one in paper.benchmarks.items()
-        if one.rehearsal
+        name: _rehearsed(benchmark.rehearsal, workspace, benchmark.copies)
+        for name, benchmark in paper.benchmarks.items()
+        if benchmark.rehearsal
     }
 
 
 def _assigned(paper: Paper, on: Sequence[str | Path]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    result: dict[str, Path] = {}
     rest = []
-    for one in map(str, on):
-        name, equals, place = one.partition("=")
+    for item in map(str, on):
+        name, equals, place = item.partition("=")
         if not equals:
-            release = Path(one)
+            release = Path(item)
             own = [k for k, b in paper.benchmarks.items() if b.release == named(release)[0]]
             if own:
-                found[own[0]] = release
+                result[own[0]] = release
             else:
                 rest.append(release)
         elif name in paper.benchmarks:
-            found[name] = Path(place)
+            result[name] = Path(place)
         else:
             raise BadInput(
                 f"{paper.name} has no benchmark {name!r}",
                 next_step=f"name one of {', '.join(paper.benchmarks)}",
             )
-    free = [name for name in paper.benchmarks if name not in found]
+    free = [name for name in paper.benchmarks if name not in result]
     if len(rest) > len(free):
         raise BadInput(
             f"{paper.name} measures on {len(paper.benchmarks)} benchmarks, and more were named",
             where=str(rest[len(free)]),
             next_step="leave some out",
         )
-    found |= dict(zip(free, rest, strict=False))
+    result |= dict(zip(free, rest, strict=False))
     tested = [name for name in paper.benchmarks if paper.benchmarks[name].trained_on]
-    if not set(tested) & set(found):
+    if not set(tested) & set(result):
         # Routers are tested on test questions of the release that they learn from.
         learnt = {name: paper.benchmarks[name].trained_on or "" for name in tested}
-        found |= {name: found[source] for name, source in learnt.items() if source in found}
-    return found
+        result |= {name: result[source] for name, source in learnt.items() if source in result}
+    return result
 
 
 def _built(recipe: str, workspace: Path) -> Path:
@@ -939,23 +939,23 @@ def asked_counts(name: str) -> Counts | None:
         recipe, _ = load(name)
     except BadInput:
         return None
-    found: dict[tuple[str, str], float] = {
+    result: dict[tuple[str, str], float] = {
         (source.name, "questions"): float(source.limit) for source in recipe.sources if source.limit
     }
     # What a rule takes out or puts in is known once the release is built.
     if all(rule.rule in KEEPING for rule in recipe.curate):
-        found["in all", "questions"] = sum(found.values())
+        result["in all", "questions"] = sum(result.values())
         if recipe.pool.models:
-            found["in all", "models"] = float(len(recipe.pool.models))
+            result["in all", "models"] = float(len(recipe.pool.models))
     split = recipe.split
     for part in ("train", "validation", "test") if split is not None else ():
         wanted = getattr(split, part)
         if wanted is not None and wanted > 1:
-            found["in all", part] = float(wanted)
+            result["in all", part] = float(wanted)
     for source, parts in (getattr(split, "sources", None) or {}).items():
         for part in ("train", "validation", "test"):
-            found[source, part] = float(getattr(parts, part) or 0)
-    return found
+            result[source, part] = float(getattr(parts, part) or 0)
+    return result
 
 
 def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
@@ -966,11 +966,11 @@ def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
     from routeyard.datacards.reports.study import reproduction_page as page
 
     drawn: dict[tuple[str, str], str | None] = {}
-    for (name, benchmark), one in found.studies.items():
-        if one.cells and (name, one.release) not in drawn and benchmark in releases:
-            drawn[name, one.release] = write_study(
-                one.study, one.cells, one.curves, one.release, releases[benchmark],
-                out / one.release, one.notes,
+    for (name, benchmark), study in found.studies.items():
+        if study.cells and (name, study.release) not in drawn and benchmark in releases:
+            drawn[name, study.release] = write_study(
+                study.study, study.cells, study.curves, study.release, releases[benchmark],
+                out / study.release, study.notes,
             )  # fmt: skip
     links: dict[str, list[tuple[str, str]]] = {}
     figures: dict[str, list[tuple[str, str]]] = {}
@@ -1013,6 +1013,6 @@ def said(found: Reproduction, out: Path) -> Iterator[str]:
     for cell in found.cells:
         if cell.verdict == "cannot be computed":
             missing[cell.reason] = missing.get(cell.reason, 0) + 1
-    for reason, count in sorted(missing.items(), key=lambda one: -one[1])[:20]:
+    for reason, count in sorted(missing.items(), key=lambda item: -item[1])[:20]:
         yield f"  {count} cells: {reason}"
     yield f"page                 {out / found.paper.name}.html"

@@ -89,10 +89,10 @@ def columns(**declared: str | tuple[str, Mapping[str, str]] | Column) -> tuple[C
 
 
 def _column(name: str, declared: str, values: Mapping[str, str] | None = None) -> Column:
-    found = _TYPE.fullmatch(declared)
-    if found is None:
+    match = _TYPE.fullmatch(declared)
+    if match is None:
         raise ValueError(f"column {name!r}: expected 'type? [unit]: description', got {declared!r}")
-    kind, null, unit, description = found.groups()
+    kind, null, unit, description = match.groups()
     inner = kind.removeprefix("list<").removesuffix(">")
     arrow = pa.type_for_alias(inner)
     arrow = arrow if inner == kind else pa.list_(arrow)
@@ -127,7 +127,7 @@ class Contract:
         return [column.name for column in self.columns]
 
     def __getitem__(self, column: str) -> Column:
-        return next(one for one in self.columns if one.name == column)
+        return next(item for item in self.columns if item.name == column)
 
     def empty(self) -> pa.Table:
         return self.schema.empty_table()
@@ -206,8 +206,8 @@ class Contract:
             return
         broken = [f"({rule.predicate}) IS NOT TRUE" for rule in self._checks]
         counts = ", ".join(f"count(*) FILTER ({condition})" for condition in broken)
-        found = connection.execute(f"SELECT {counts} FROM rows").fetchone()
-        for rule, condition, count in zip(self._checks, broken, found, strict=True):
+        row = connection.execute(f"SELECT {counts} FROM rows").fetchone()
+        for rule, condition, count in zip(self._checks, broken, row, strict=True):
             if count:
                 raise self._broken(
                     f"rule {rule.name!r} ({rule.predicate}) is broken by {count} row(s): "
@@ -265,19 +265,19 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def _read(name: str) -> dict[str, Any]:
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.load(text, _LOADER)  # noqa: S506  a safe loader
-    return found
+    result: dict[str, Any] = yaml.load(text, _LOADER)  # noqa: S506  a safe loader
+    return result
 
 
 def _declared() -> Iterator[Contract]:
     made: dict[str, Contract] = {}
-    for name, told in _read("contracts.yaml").items():
-        for column, one in told["columns"].items():
-            if isinstance(one, dict):
-                other = made.get(one.get("as_in", ""))
-                told["columns"][column] = other[column] if other else (one["is"], one["values"])
-        told |= {"columns": columns(**told["columns"]), "rules": rules(**told.get("rules", {}))}
-        made[name] = Contract(name, **told)
+    for name, item in _read("contracts.yaml").items():
+        for column, entry in item["columns"].items():
+            if isinstance(entry, dict):
+                other = made.get(entry.get("as_in", ""))
+                item["columns"][column] = other[column] if other else (entry["is"], entry["values"])
+        item |= {"columns": columns(**item["columns"]), "rules": rules(**item.get("rules", {}))}
+        made[name] = Contract(name, **item)
         yield made[name]
 
 
@@ -285,8 +285,8 @@ def _declared() -> Iterator[Contract]:
 CONTRACTS = {contract.name: contract for contract in _declared()}
 #: Arrow schemas of the tables of results beside a release, by name.
 RESULTS = {
-    name: pa.schema([one.to_field() for one in columns(**told)])
-    for name, told in _read("results.yaml").items()
+    name: pa.schema([column.to_field() for column in columns(**item)])
+    for name, item in _read("results.yaml").items()
 }
 
 

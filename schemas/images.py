@@ -42,7 +42,7 @@ class QuestionImage:
         return asdict(self)
 
 
-_FIELDS = {one.name for one in fields(QuestionImage)}
+_FIELDS = {field.name for field in fields(QuestionImage)}
 
 
 def images_of(metadata: str | None) -> list[QuestionImage]:
@@ -69,13 +69,13 @@ def with_marks(texts: Sequence[str], images: Sequence[QuestionImage]) -> list[st
         return images[number - 1].mark
 
     first, *others = (_PLACE.sub(mark, text) for text in texts)
-    before = [one.mark for number, one in enumerate(images, 1) if number not in placed]
+    before = [image.mark for number, image in enumerate(images, 1) if number not in placed]
     return ["\n".join([*before, first]), *others]
 
 
 def marks_last(text: str) -> tuple[str, str]:
     """What an encoder of texts reads of a question, and the marks that it does not see."""
-    found = MARK.findall(text)
-    return (MARK.sub(UNSEEN, text), "".join(f"\n[image:{one}]" for one in found)) if found else (
+    result = MARK.findall(text)
+    return (MARK.sub(UNSEEN, text), "".join(f"\n[image:{one}]" for one in result)) if result else (
         text, "",
     )  # fmt: skip

@@ -184,8 +184,8 @@ def _joined(texts: Sequence[str | None], groups: Codes) -> Codes:
 def looked_for_duplicates(recipe: Mapping[str, Any]) -> bool:
     """Whether a recipe looks for near-duplicates; else an empty table of them says nothing."""
     rules = recipe.get("curate")  # of a stranger's manifest: any value
-    found = rules if isinstance(rules, Sequence) else ()
-    return any(isinstance(rule, Mapping) and rule.get("rule") == "dedup" for rule in found)
+    result = rules if isinstance(rules, Sequence) else ()
+    return any(isinstance(rule, Mapping) and rule.get("rule") == "dedup" for rule in result)
 
 
 def same_words(text: str) -> str:
@@ -256,7 +256,7 @@ def leaked_tests(
     kept_back = hidden.to_numpy(zero_copy_only=False)
     asked = splits.column("query_id").cast(ids.type)
     at = pc.fill_null(pc.index_in(asked, value_set=ids), -1).to_numpy()
-    found = []
+    results = []
     for scheme in sorted(splits.column("scheme").unique().to_pylist()):
         here = pc.equal(splits.column("scheme"), scheme).to_numpy() & (at >= 0)
         if not here.any():
@@ -269,7 +269,7 @@ def leaked_tests(
             near = sum(groups.get(query) in there for query in _named(ids, test))
         known = not (kept_back[test].any() or kept_back[train].any())
         among = marks.take(pa.array(train))
-        found.append(
+        results.append(
             {
                 "scheme": scheme,
                 "test": len(test),
@@ -277,7 +277,7 @@ def leaked_tests(
                 "near_duplicates": near,
             }
         )
-    return found
+    return results
 
 
 def _marked(part: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:

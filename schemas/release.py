@@ -255,20 +255,20 @@ def order_undecided(arms: Mapping[str, Counts], first: str) -> list[str]:
     []
     """
     hits, known, n = arms[first]
-    found = []
+    results = []
     for name, (other_hits, other_known, other_n) in arms.items():
         open_labels = n - known + other_n - other_known
         # Means of graded scores are rounded; an arm without any label has no accuracy.
         if name == first or open_labels < 1e-6 or not min(known, other_known):
             continue
         if hits / n <= (other_hits + other_n - other_known) / other_n:
-            found.append(name)
+            results.append(name)
             continue
         own, other = wilson(hits, known)[1:], wilson(other_hits, other_known)[1:]
         apart = own[0] > other[1]
         if apart and widened(*own, known, n)[0] <= widened(*other, other_known, other_n)[1]:
-            found.append(name)
-    return sorted(found)
+            results.append(name)
+    return sorted(results)
 
 
 def undecided_words(first: str, others: Sequence[str]) -> str:

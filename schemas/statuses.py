@@ -117,9 +117,9 @@ def _status_of(word: str) -> str | None:
         return code
     if _NEGATION.search(apart):
         return None
-    found = next((status for pattern, status in _FAMILIES if pattern.search(apart)), code)
+    result = next((status for pattern, status in _FAMILIES if pattern.search(apart)), code)
     # A sentence may speak of a filter or a limit, and mean something else.
-    return None if found in NO_CREDIT and apart.count(" ") >= _SENTENCE else found
+    return None if result in NO_CREDIT and apart.count(" ") >= _SENTENCE else result
 
 
 def _apart(word: str) -> str:
@@ -131,10 +131,10 @@ def _apart(word: str) -> str:
 
 def _code(apart: str) -> str | None:
     """What a code of HTTP means; None where no number is one."""
-    words = [one for one in apart.split() if one != "0"] or [apart]  # `429.0` of a table
-    if any(one in ("4xx", "5xx") for one in words):
+    words = [part for part in apart.split() if part != "0"] or [apart]  # `429.0` of a table
+    if any(word in ("4xx", "5xx") for word in words):
         return "error"
-    numbers = [one for one in words if re.fullmatch(r"[1-5]\d\d", one)]
+    numbers = [word for word in words if re.fullmatch(r"[1-5]\d\d", word)]
     if not numbers or not (words[0] == numbers[0] or _CODE & {*words}):
         return None
     if numbers[0][0] in "45":
@@ -205,9 +205,9 @@ def _says(value: object) -> bool:
 
 def _stated(word: object) -> str:
     """The status of a word; `LookupError` where it is not known."""
-    if (found := status_of(word)) is None:
+    if (status := status_of(word)) is None:
         raise LookupError(word)
-    return found
+    return status
 
 
 def response_status(status: str, text: str | None, error_class: str | None = None) -> str:

@@ -86,14 +86,14 @@ class Strict(BaseModel):
             faults += [
                 InitErrorDetails(
                     type=PydanticCustomError(
-                        one["type"],
+                        item["type"],
                         "{text}",
-                        {**one.get("ctx", {}), "text": one["msg"]},
+                        {**item.get("ctx", {}), "text": item["msg"]},
                     ),
-                    loc=one["loc"],
-                    input=one.get("input"),
+                    loc=item["loc"],
+                    input=item.get("input"),
                 )
-                for one in error.errors(include_url=False)
+                for item in error.errors(include_url=False)
             ]
         raise ValidationError.from_exception_data(cls.__name__, faults)
 

@@ -137,7 +137,7 @@ def html_card(title: str, facts: Mapping[str, Any], rows: Sequence[Mapping[str, 
 
 
 def _cells(values: Iterable[Any]) -> str:
-    return "".join(f"<td>{'' if one is None else _text(one)}</td>" for one in values)
+    return "".join(f"<td>{'' if value is None else _text(value)}</td>" for value in values)
 
 
 def _text(value: Any) -> str:

@@ -101,7 +101,7 @@ def lookup(
         columns, tasks = index(ask, models, has=())
         ids = columns["id"]
         longest = max(1, min(LONGEST_ANSWER, budget // max(1, len(ids) * max(1, len(models)))))
-        found = questions(
+        result = questions(
             ask,
             ids,
             models,
@@ -116,7 +116,7 @@ def lookup(
                 chosen[row["query_id"]].append([row["router"], place[row["model_id"]]])
         texts = [
             f'{text[:-1]},"routers":{json.dumps(sorted(chosen[key]), ensure_ascii=False)}}}'
-            for key, text in zip(ids, found, strict=True)
+            for key, text in zip(ids, result, strict=True)
         ]
     return {
         "meta": {
@@ -149,7 +149,7 @@ def _table(tables: Mapping[str, pa.Table], name: str) -> pa.Table | StoredTable 
 
 
 def plot_all(
-    folder: Path, one: EvaluationTables, models: Sequence[str], *, simulated: bool
+    folder: Path, tables: EvaluationTables, models: Sequence[str], *, simulated: bool
 ) -> list[Path]:
     """Write every plot there is data for; returns the files.
 
@@ -157,10 +157,10 @@ def plot_all(
         models: All models of the release, for their colours.
         simulated: Nobody paid the costs.
     """
-    pool = sorted(set(one.metrics.column("router").to_pylist()))
+    pool = sorted(set(tables.metrics.column("router").to_pylist()))
     drawn: dict[str, str] = {}
     for measure in MEASURES:
-        own = [p for p in one.points if p["curve"] == "deferral" and p["measure"] == measure]
+        own = [p for p in tables.points if p["curve"] == "deferral" and p["measure"] == measure]
         if own:
             costs = [p["x"] for p in own if p["x"] > 0]
             log = bool(costs) and max(costs) > 30 * min(costs)
@@ -168,12 +168,12 @@ def plot_all(
             drawn[f"deferral_{measure}"] = over_cost(
                 own, "deferral", measure, name=name, log=log, simulated=simulated, pool=pool
             )
-    if text := over_call_rate(one, name="tradeoff", pool=pool):
+    if text := over_call_rate(tables, name="tradeoff", pool=pool):
         drawn["tradeoff"] = text
-    for part, text in selections(one, models, "selection{hard}"):
+    for part, text in selections(tables, models, "selection{hard}"):
         drawn["selection_hard" if part.endswith(" hard") else "selection"] = text
-    if one.ood is not None and one.ood.num_rows:
-        drawn["ood"] = over_groups(one.ood.to_pylist(), pool, name="ood")
+    if tables.ood is not None and tables.ood.num_rows:
+        drawn["ood"] = over_groups(tables.ood.to_pylist(), pool, name="ood")
     return [path for name, text in drawn.items() for path in _save(folder, name, text)]
 
 
@@ -185,7 +185,7 @@ def _save(folder: Path, name: str, text: str) -> list[Path]:
 
 
 def report(
-    one: EvaluationTables,
+    tables: EvaluationTables,
     *,
     models: Sequence[str],
     simulated: bool,
@@ -195,7 +195,7 @@ def report(
     """The page as text.
 
     Args:
-        one: The evaluation.
+        tables: The evaluation.
         models: All models of the release, so that colours agree with its other pages.
         simulated: Programs play the models.
         certificate: the certificate as JSON, or None.
@@ -207,9 +207,9 @@ def report(
         "report.html.jinja",
         "site.js",
         "questions.js",
-        title=one.title,
-        e=evaluation.content(one, "e0", models, simulated=simulated),
-        answer=answer_of(one, simulated=simulated),
+        title=tables.title,
+        e=evaluation.content(tables, "e0", models, simulated=simulated),
+        answer=answer_of(tables, simulated=simulated),
         certificate=certificate,
         sentences=sentences(certificate) if certificate else [],
         meta=lookup["meta"],

@@ -128,9 +128,9 @@ def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str
     """Render the figures of `routeyard.pipelines.curate.health`."""
     plots, drawn = plot_all(tables), plot_all(tables, PAGE)
     sections = [
-        _section(one, tables, drawn, _unit(facts))
-        for one in SECTIONS
-        if one.get("table") in tables or one.get("plot") in plots
+        _section(item, tables, drawn, _unit(facts))
+        for item in SECTIONS
+        if item.get("table") in tables or item.get("plot") in plots
     ]
     return Report(*rendered(f"{title}: health", _figures(facts), _notes(facts), sections), plots)
 
@@ -269,12 +269,12 @@ def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
         found: what `--json` prints.
     """
     rows = [
-        [_of_finding(one[key]) for key in _FINDINGS.values()]
-        for one in (
+        [_of_finding(item[key]) for key in _FINDINGS.values()]
+        for item in (
             {**each, "about": whom(each["about"], each["parts"])} for each in found["findings"]
         )
     ]
-    arms = [[_of_finding(one[name]) for name in _ARMS] for one in found["leaderboard"]]
+    arms = [[_of_finding(item[name]) for name in _ARMS] for item in found["leaderboard"]]
     sections = [
         _audit_section(
             "Findings",
@@ -296,7 +296,7 @@ def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
     ]  # fmt: skip
     return rendered(
         f"{found['title']}: audit", figures, list(found["notes"]),
-        [one for one in sections if one["rows"]], "routeyard audit",
+        [section for section in sections if section["rows"]], "routeyard audit",
     )  # fmt: skip
 
 
@@ -320,9 +320,9 @@ def _audit_section(
 
 def _of_finding(value: Any) -> str:
     if isinstance(value, list | tuple):  # rows: the first one's place
-        one: Mapping[str, Any] = next(iter(value), {})
-        rest = ", ".join(f"{k} {v}" for k, v in one.items() if k != "says")
-        value = str(one.get("at") or rest) if one else None
+        item: Mapping[str, Any] = next(iter(value), {})
+        rest = ", ".join(f"{k} {v}" for k, v in item.items() if k != "says")
+        value = str(item.get("at") or rest) if item else None
     return _cell(value, "accuracy")
 
 
@@ -330,5 +330,5 @@ def whom(about: str, parts: Sequence[Mapping[str, Any]]) -> str:
     """Whom a finding is about, the first three of many."""
     if len(parts) <= NAMED:
         return about
-    first = ", ".join(str(one["about"]) for one in parts[:NAMED])
+    first = ", ".join(str(part["about"]) for part in parts[:NAMED])
     return f"{first} and {len(parts) - NAMED:,} more"

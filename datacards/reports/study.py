@@ -68,11 +68,11 @@ def page(about: Row, cells: pa.Table, figure: str | None) -> str:
 
 def grid(about: Row, cells: pa.Table) -> tuple[list[str], list[list[str]]]:
     """Headings and rows as texts, rows and columns in order of appearance."""
-    found = {(row["row"], row["column"]): row for row in cells.to_pylist()}
-    rows = list(dict.fromkeys(row for row, _ in found))
-    columns = list(dict.fromkeys(column for _, column in found))
-    units = {column: _unit_of(found, column) for column in columns}
-    printed = {c for (_, c), cell in found.items() if cell["printed"] is not None}
+    result = {(row["row"], row["column"]): row for row in cells.to_pylist()}
+    rows = list(dict.fromkeys(row for row, _ in result))
+    columns = list(dict.fromkeys(column for _, column in result))
+    units = {column: _unit_of(result, column) for column in columns}
+    printed = {c for (_, c), cell in result.items() if cell["printed"] is not None}
     head = [str(about["rows"])]
     for column in columns:
         head.append(column + UNITS[units[column]][2])
@@ -82,11 +82,11 @@ def grid(about: Row, cells: pa.Table) -> tuple[list[str], list[list[str]]]:
     for row in rows:
         line = [row]
         for column in columns:
-            one = found.get((row, column))
-            line.append(shown(one) if one else "")
+            item = result.get((row, column))
+            line.append(shown(item) if item else "")
             if column in printed:
-                value = one["printed"] if one else None
-                line.append("" if value is None else _number(value, one))
+                value = item["printed"] if item else None
+                line.append("" if value is None else _number(value, item))
         body.append(line)
     return head, body
 
@@ -177,13 +177,13 @@ def _number(value: float, cell: Row | None) -> str:
 
 def _remarks(cells: pa.Table) -> list[str]:
     """What the notes of single cells say, once each."""
-    found: dict[str, list[str]] = {}
+    remarks: dict[str, list[str]] = {}
     for row in cells.to_pylist():
         if row["note"]:
-            found.setdefault(row["note"], []).append(f"{row['row']}, {row['column']}")
+            remarks.setdefault(row["note"], []).append(f"{row['row']}, {row['column']}")
     return [
         f"{note}: {'; '.join(places[:4])}{' …' if len(places) > 4 else ''}"
-        for note, places in found.items()
+        for note, places in remarks.items()
     ]
 
 
@@ -213,43 +213,43 @@ class ShownCell(NamedTuple):
     word: str
 
 
-def reproduction_shown(one: Row) -> ShownCell:
+def reproduction_shown(row: Row) -> ShownCell:
     """A reproduced cell as texts."""
-    sign = {"equal": "=", "differs": "≠"}.get(one["verdict"], "?" if one["value"] is None else "~")
-    if one["value"] is None:
-        return ShownCell(one["printed"], "–", "", sign, _WORDS[sign])
-    factor, digits, _ = UNITS[one["unit"]]
-    digits = max(digits, len(one["printed"].partition("±")[0].partition(".")[2]))
+    sign = {"equal": "=", "differs": "≠"}.get(row["verdict"], "?" if row["value"] is None else "~")
+    if row["value"] is None:
+        return ShownCell(row["printed"], "–", "", sign, _WORDS[sign])
+    factor, digits, _ = UNITS[row["unit"]]
+    digits = max(digits, len(row["printed"].partition("±")[0].partition(".")[2]))
 
     def text(value: float) -> str:
         return f"{value * factor:,.{digits}f}"
 
-    known = one["low"] is not None and one["high"] is not None
-    interval = f"[{text(one['low'])}, {text(one['high'])}]" if known else ""
-    return ShownCell(one["printed"], text(one["value"]), interval, sign, _WORDS[sign])
+    known = row["low"] is not None and row["high"] is not None
+    interval = f"[{text(row['low'])}, {text(row['high'])}]" if known else ""
+    return ShownCell(row["printed"], text(row["value"]), interval, sign, _WORDS[sign])
 
 
 def reasons(cells: Sequence[Row], missing: Mapping[str, str]) -> list[tuple[str, str]]:
     """(what differs or is missing, in which cells), each reason once."""
     notes: dict[str, list[str]] = {}
-    for one in cells:
-        if one["reason"]:
-            notes.setdefault(one["reason"], []).append(f"{one['row']}, {one['column']}")
-    found = []
+    for item in cells:
+        if item["reason"]:
+            notes.setdefault(item["reason"], []).append(f"{item['row']}, {item['column']}")
+    results = []
     for reason, places in notes.items():
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-        found.append((reason, "; ".join(places[:3]) + more))
-    return found + [(why, benchmark) for benchmark, why in missing.items() if why not in notes]
+        results.append((reason, "; ".join(places[:3]) + more))
+    return results + [(why, benchmark) for benchmark, why in missing.items() if why not in notes]
 
 
 def _shown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, Any]:
     """What both templates of a reproduction show."""
-    cells = {name: list(own) for name, own in groupby(found["cells"], lambda one: one["item"])}
+    cells = {name: list(own) for name, own in groupby(found["cells"], lambda entry: entry["item"])}
     items = []
     for item in found["items"]:
         own = cells.get(item["item"], [])
-        columns = list(dict.fromkeys(one["column"] for one in own))
-        shown = {(one["row"], one["column"]): reproduction_shown(one) for one in own}
+        columns = list(dict.fromkeys(element["column"] for element in own))
+        shown = {(value["row"], value["column"]): reproduction_shown(value) for value in own}
         items.append(
             {
                 **item,
@@ -257,7 +257,7 @@ def _shown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> dict
                 "columns": columns,
                 "rows": [
                     (row, [shown.get((row, column)) for column in columns])
-                    for row in dict.fromkeys(one["row"] for one in own)
+                    for row in dict.fromkeys(element["row"] for element in own)
                 ],
                 "reasons": reasons(own, item["missing"]),
                 "figures": figures.get(item["item"], ()),
@@ -269,21 +269,21 @@ def _shown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> dict
     }  # fmt: skip
 
 
-def reproduction_markdown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> str:
+def reproduction_markdown(row: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> str:
     """The reproduction as Markdown.
 
     Args:
-        found: paper, title, reference, command, table, items, cells (`routeyard reproduce --json`).
+        row: paper, title, reference, command, table, items, cells (`routeyard reproduce --json`).
         figures: Table or figure → (release, path of the drawing beside the page).
     """
-    return environment().get_template("reproduction.md.j2").render(**_shown(found, figures))
+    return environment().get_template("reproduction.md.j2").render(**_shown(row, figures))
 
 
-def reproduction_page(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> str:
+def reproduction_page(row: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> str:
     """One HTML page that asks nothing of any server.
 
     Args:
-        found: As for `reproduction_markdown`.
+        row: As for `reproduction_markdown`.
         figures: Table or figure → (release, its drawing as SVG, made by `reports.study.plot`).
     """
-    return single_page("reproduction.html.jinja", "site.js", **_shown(found, figures))
+    return single_page("reproduction.html.jinja", "site.js", **_shown(row, figures))

@@ -53,8 +53,8 @@ class EvaluationTables:
     @cached_property
     def figures(self) -> list[Row]:
         """Rows of `metrics`."""
-        found: list[Row] = self.metrics.to_pylist()
-        return found
+        rows: list[Row] = self.metrics.to_pylist()
+        return rows
 
     @cached_property
     def points(self) -> list[Row]:
@@ -64,11 +64,11 @@ class EvaluationTables:
     @cached_property
     def test(self) -> dict[str, dict[str, Row]]:
         """Router → metric → its row, on the test questions."""
-        found: dict[str, dict[str, Row]] = {}
+        result: dict[str, dict[str, Row]] = {}
         for row in self.figures:
             if row["split"] == "test" and not row["router"].startswith(("small:", "large:")):
-                found.setdefault(row["router"], {})[row["metric"]] = row
-        return found
+                result.setdefault(row["router"], {})[row["metric"]] = row
+        return result
 
     @cached_property
     def places(self) -> dict[str, tuple[int, int]]:
@@ -112,12 +112,12 @@ def over_cost(
     )
 
 
-def over_call_rate(one: EvaluationTables, **how: Any) -> str | None:
+def over_call_rate(tables: EvaluationTables, **how: Any) -> str | None:
     """SVG of accuracy over the share sent to the large of two models; None without such points."""
-    own = [p for p in one.points if p["curve"] == "tradeoff"]
+    own = [p for p in tables.points if p["curve"] == "tradeoff"]
     if not own:
         return None
-    zones, straight = bands(one)
+    zones, straight = bands(tables)
     return curves(
         own,
         title="Accuracy over the call rate of the large model",
@@ -130,13 +130,13 @@ def over_call_rate(one: EvaluationTables, **how: Any) -> str | None:
     )
 
 
-def bands(one: EvaluationTables) -> tuple[list[Zone], tuple[float, float] | None]:
+def bands(tables: EvaluationTables) -> tuple[list[Zone], tuple[float, float] | None]:
     """Scenarios of a two-model plot, and the accuracies of its ends, where both are known."""
-    lpm, mpm, low, high = one.facts.get("bands") or (0.25, 0.30, 0.85, 0.95)
+    lpm, mpm, low, high = tables.facts.get("bands") or (0.25, 0.30, 0.85, 0.95)
     zones = [Zone("LPM", "x", 0.0, lpm), Zone("MPM, up to HCR", "x", mpm, 1.0)]
     level = {
         row["router"].partition(":")[0]: row["value"]
-        for row in one.figures
+        for row in tables.figures
         if row["metric"] == "accuracy" and row["router"].startswith(("small:", "large:"))
     }
     if len(level) < 2 or None in level.values() or level["large"] <= level["small"]:
@@ -161,22 +161,22 @@ def over_groups(rows: Sequence[Row], pool: Sequence[str], **how: Any) -> str:
 # What each accuracy costs at least, by router and by single model.
 
 
-def cheapest(one: EvaluationTables, unit: str, factor: float) -> Row | None:
+def cheapest(tables: EvaluationTables, unit: str, factor: float) -> Row | None:
     """Per router the rising steps of its curve: what each accuracy costs at least.
 
     Single models are curves of one point: whoever asks for the cheapest way wants to know
     when no router is needed.
     """
     steps: dict[str, list[tuple[float, float]]] = {}
-    for p in one.points:
-        if p["curve"] == "deferral" and p["measure"] == one.measure and p["y"] is not None:
+    for p in tables.points:
+        if p["curve"] == "deferral" and p["measure"] == tables.measure and p["y"] is not None:
             steps.setdefault(p["router"], []).append((p["x"] * factor, p["y"]))
     if not steps:
         return None
-    for name, row in one.test.items():
+    for name, row in tables.test.items():
         cost, accuracy = (
             (row.get(metric) or {}).get("value")
-            for metric in (f"mean_cost[{one.measure}]", "accuracy")
+            for metric in (f"mean_cost[{tables.measure}]", "accuracy")
         )
         if name.startswith("single:") and accuracy is not None and cost is not None:
             steps[name] = [(cost * factor, accuracy)]
@@ -222,11 +222,11 @@ def _told(
 Cell = str | list[Any]
 #: (metric, heading, filter of the template, what it says); `{}` is the measure.
 COLUMNS: list[tuple[str, str, str, str]] = [
-    tuple(one) for one in texts("evaluation.yaml")["columns"]
+    tuple(text) for text in texts("evaluation.yaml")["columns"]
 ]
 _HEADINGS: dict[str, str] = {
     **texts("evaluation.yaml")["compared"],
-    **{one[0]: one[1] for one in COLUMNS},
+    **{item[0]: item[1] for item in COLUMNS},
 }
 _UNITS = {"usd": "USD", "latency": "seconds", "params": "parameters"}
 
@@ -249,14 +249,14 @@ def figure_rows(metrics: Sequence[Mapping[str, Any]]) -> list[list[Cell]]:
 
 def pair_rows(pairs: Sequence[Mapping[str, Any]]) -> list[list[Cell]]:
     """first, second, figure, difference, interval, chance, told apart."""
-    found: list[list[Cell]] = []
+    cells: list[list[Cell]] = []
     for row in pairs:
         share = row["metric"] == "accuracy"
         form = _points if share else _plain
         difference = form(row["difference"]) + (
             " points" if share and row["difference"] is not None else ""
         )
-        found.append(
+        cells.append(
             [
                 router(row["first"]),
                 router(row["second"]),
@@ -267,7 +267,7 @@ def pair_rows(pairs: Sequence[Mapping[str, Any]]) -> list[list[Cell]]:
                 "yes" if row["significant"] else "no",
             ]
         )
-    return found
+    return cells
 
 
 def _figure(metric: str) -> str:
@@ -298,7 +298,7 @@ def _interval(row: Mapping[str, Any], form: Any) -> str:
 
 
 def headline(
-    one: EvaluationTables | None, models: Sequence[Row], *, simulated: bool
+    tables: EvaluationTables | None, models: Sequence[Row], *, simulated: bool
 ) -> dict[str, Any]:
     """`sentence`, `note` (the encoder that its routers read the questions through), `rows` (all,
     best first), `chart`, and `small`, which a phone shows.
@@ -311,8 +311,8 @@ def headline(
         models: Rows of the leaderboard.
         simulated: Programs play the models, so that no figure is about real ones.
     """
-    rows = [] if one is None else _rows(one)
-    sentence = _of_routers(one, rows) if one is not None else None
+    rows = [] if tables is None else _rows(tables)
+    sentence = _of_routers(tables, rows) if tables is not None else None
     sentence = _said(sentence or _of_models(models), simulated=simulated)
     alone = {_level(row) for row in rows if row["role"] == "model"}
     # A router that always asks one model is that model's mark.
@@ -329,13 +329,13 @@ def headline(
     third = sorted((r["accuracy"] for r in rows if r["role"] == "model"), reverse=True)[2:3]
     for row in rows:  # the three best single models, and those as good as the third
         row["shown"] = row["role"] != "model" or row["accuracy"] > min(third, default=0) - 1e-9
-    note = None if one is None or "encoder" not in one.facts else encoder_words(one.facts)
+    note = None if tables is None or "encoder" not in tables.facts else encoder_words(tables.facts)
     return {"sentence": sentence, "note": note, "rows": rows, **chart}
 
 
-def answer_of(one: EvaluationTables, *, simulated: bool) -> str | None:
+def answer_of(tables: EvaluationTables, *, simulated: bool) -> str | None:
     """The sentence on an evaluation alone; None where it has no router to speak of."""
-    return _said(_of_routers(one, _rows(one)), simulated=simulated)
+    return _said(_of_routers(tables, _rows(tables)), simulated=simulated)
 
 
 def _said(sentence: str | None, *, simulated: bool) -> str | None:
@@ -350,15 +350,15 @@ def _level(row: Row) -> tuple[float, float | None]:
     return (round(row["accuracy"], 9), None if cost is None else float(f"{cost:.9g}"))
 
 
-def _rows(one: EvaluationTables) -> list[Row]:
+def _rows(tables: EvaluationTables) -> list[Row]:
     """Accuracy with its interval and cost (USD per 1,000 questions) on the test questions."""
     rows = []
-    for name, told in one.test.items():
-        accuracy = told.get("accuracy") or {}
+    for name, item in tables.test.items():
+        accuracy = item.get("accuracy") or {}
         # "best single" is the single model that another row names.
         if accuracy.get("value") is None or name == "best single":
             continue
-        cost = (told.get("mean_cost[usd]") or {}).get("value")
+        cost = (item.get("mean_cost[usd]") or {}).get("value")
         rows.append(
             {
                 "model_id": name.removeprefix("single:"),
@@ -367,7 +367,7 @@ def _rows(one: EvaluationTables) -> list[Row]:
                 "low": accuracy.get("low"),
                 "high": accuracy.get("high"),
                 "cost": None if cost is None else 1000 * cost,
-                "place": one.places.get(name),
+                "place": tables.places.get(name),
             }
         )
     return sorted(rows, key=lambda row: (-row["accuracy"], row["model_id"]))
@@ -377,10 +377,10 @@ def _rows(one: EvaluationTables) -> list[Row]:
 CONTROLS = ("random", "best-generalist")
 
 
-def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
+def _of_routers(tables: EvaluationTables, rows: Sequence[Row]) -> str | None:
     """Your own routers, else the router that is best on the validation questions, beside the
     single model that is best on the train questions. Those that are equally good are all named."""
-    facts = one.facts
+    facts = tables.facts
     validation: Mapping[str, float] = facts.get("validation") or {}
     by_name = {(row["role"], row["model_id"]): row for row in rows}
     single = by_name.get(("model", facts.get("best_single")))
@@ -432,10 +432,10 @@ def _against(
 def _costs(chosen: Sequence[Row], single: Row) -> str:
     """What one router costs of a single model; empty of several, where unknown, or where it is
     that model."""
-    one, *others = chosen
-    if others or not one["cost"] or not single["cost"] or _level(one) == _level(single):
+    item, *others = chosen
+    if others or not item["cost"] or not single["cost"] or _level(item) == _level(single):
         return ""
-    times = _times(one["cost"] / single["cost"])
+    times = _times(item["cost"] / single["cost"])
     return f". Routing costs {times} what that model costs, where it is free to ask any model"
 
 
@@ -542,22 +542,22 @@ def content(
     }
 
 
-def cheapest_words(one: EvaluationTables, *, simulated: bool) -> str | None:
+def cheapest_words(tables: EvaluationTables, *, simulated: bool) -> str | None:
     """What the routers page says first of the cheapest router; None where no cost is known."""
-    found = cheapest(one, *unit_of(one.measure, simulated))
-    if found is None:
+    result = cheapest(tables, *unit_of(tables.measure, simulated))
+    if result is None:
         return None
-    asked = 50 if found["asked"] is None else found["asked"]
-    return f"At an accuracy of {asked} % or more: {found['told']}"
+    asked = 50 if result["asked"] is None else result["asked"]
+    return f"At an accuracy of {asked} % or more: {result['told']}"
 
 
-def _columns(one: EvaluationTables, unit: str, ranking: list[Row]) -> list[tuple[str, ...]]:
+def _columns(tables: EvaluationTables, unit: str, ranking: list[Row]) -> list[tuple[str, ...]]:
     """Columns of the ranking; one that says nothing of any router is left out. Figures of cost
     say of how many models they are, where those of the others are not known."""
     columns = [
         (
-            metric.format(one.measure),
-            _heading(heading, one.measure, unit) + ("{}" in metric) * _among(one),
+            metric.format(tables.measure),
+            _heading(heading, tables.measure, unit) + ("{}" in metric) * _among(tables),
             kind,
             says.format(unit),
         )
@@ -570,9 +570,9 @@ def _columns(one: EvaluationTables, unit: str, ranking: list[Row]) -> list[tuple
     ]
 
 
-def _among(one: EvaluationTables) -> str:
+def _among(tables: EvaluationTables) -> str:
     """Of how many models figures of cost are, where those of the others are not known."""
-    part = (one.facts.get("sub_pools") or {}).get(one.measure)
+    part = (tables.facts.get("sub_pools") or {}).get(tables.measure)
     return f", choosing among the {len(part['models'])} models with a known one" if part else ""
 
 
@@ -615,14 +615,14 @@ def _single(facts: Mapping[str, Any]) -> str:
     return f"best single model on train: {facts['best_single']}"
 
 
-def _ranking(one: EvaluationTables, n_test: int) -> list[Row]:
-    headline = str(one.facts.get("headline") or "accuracy")
+def _ranking(tables: EvaluationTables, n_test: int) -> list[Row]:
+    headline = str(tables.facts.get("headline") or "accuracy")
     rows = []
-    for name, told in one.test.items():
-        n = (told.get("accuracy") or {}).get("n")
+    for name, item in tables.test.items():
+        n = (item.get("accuracy") or {}).get("n")
         over = n if n is not None and n < n_test else None
-        place = one.places.get(name)
-        rows.append({"router": name, **told, "place": place, "kind": kind_of(name), "over": over})
+        place = tables.places.get(name)
+        rows.append({"router": name, **item, "place": place, "kind": kind_of(name), "over": over})
 
     def by_accuracy(row: Row) -> tuple[float, str]:
         value = (row.get(headline) or row.get("accuracy") or {}).get("value")
@@ -631,12 +631,12 @@ def _ranking(one: EvaluationTables, n_test: int) -> list[Row]:
     return sorted(rows, key=by_accuracy)
 
 
-def _charts(one: EvaluationTables, name: str, pool: Sequence[str], simulated: bool) -> list[Row]:
+def _charts(tables: EvaluationTables, name: str, pool: Sequence[str], simulated: bool) -> list[Row]:
     """Each curve over each measure, with a logarithmic and with a linear axis, the first open."""
     how: dict[str, Any] = {"pool": pool, "legend": False, "look": PAGE}
-    found: list[Row] = []
+    rows: list[Row] = []
     for measure, (curve, (title, _)) in product(MEASURES, CURVES.items()):
-        own = [p for p in one.points if p["curve"] == curve and p["measure"] == measure]
+        own = [p for p in tables.points if p["curve"] == curve and p["measure"] == measure]
         if not own:
             continue
         drawn = {
@@ -648,15 +648,15 @@ def _charts(one: EvaluationTables, name: str, pool: Sequence[str], simulated: bo
         unit = unit_of(measure, simulated)[0]
         words = title.replace("mean cost", unit).replace("a budget", f"a budget of {unit}")
         words = f"{title}: {unit}" if measure == "usd" else words
-        found.append({"title": words, "log": None, **drawn})
-    if text := over_call_rate(one, name=f"{name}-tradeoff", **how):
+        rows.append({"title": words, "log": None, **drawn})
+    if text := over_call_rate(tables, name=f"{name}-tradeoff", **how):
         title = "Two models: accuracy over the share sent to the large one"
-        found.append({"title": title, "log": None, "linear": text})
-    return [{**chart, "first": not k} for k, chart in enumerate(found)]
+        rows.append({"title": title, "log": None, "linear": text})
+    return [{**chart, "first": not k} for k, chart in enumerate(rows)]
 
 
 def selections(
-    one: EvaluationTables, models: Sequence[str], name: str, **how: Any
+    tables: EvaluationTables, models: Sequence[str], name: str, **how: Any
 ) -> Iterator[tuple[str, str]]:
     """(part of the questions, which model each router asks there as SVG): of all questions of a
     split, and of the hard ones alone.
@@ -665,7 +665,7 @@ def selections(
         name: Prefix of the ids; `{k}` is the number of the part, `{hard}` empty or `_hard`.
         how: As of `shares`.
     """
-    rows = [] if one.profiles is None else one.profiles.to_pylist()
+    rows = [] if tables.profiles is None else tables.profiles.to_pylist()
     parts: dict[str, list[Row]] = {}
     for split in dict.fromkeys(row["split"] for row in rows):
         parts[split] = [row for row in rows if row["split"] == split]

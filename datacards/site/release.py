@@ -59,12 +59,12 @@ class SiteRelease:
 
     @property
     def certificate(self) -> Mapping[str, Any] | None:
-        found = (self.manifest.figures.get("certify") or {}).get("certificate")
-        return found if isinstance(found, Mapping) else None
+        result = (self.manifest.figures.get("certify") or {}).get("certificate")
+        return result if isinstance(result, Mapping) else None
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.ask(sql).to_pylist()
-        return found
+        results: list[dict[str, Any]] = self.ask(sql).to_pylist()
+        return results
 
 
 def slug(text: str) -> str:
@@ -154,15 +154,15 @@ def specialised(rivals: Sequence[Mapping[str, Any]]) -> set[str]:
 
 def of_health(book: SiteRelease, table: str) -> list[dict[str, Any]]:
     """Rows of a table of the health report; none where it was not made."""
-    found = book.health.get(table)
-    return [] if found is None else found.to_pylist()
+    result = book.health.get(table)
+    return [] if result is None else result.to_pylist()
 
 
 def counts(book: SiteRelease) -> dict[str, Any]:
     """Counts of the page's head."""
-    (found,) = book.rows(_SQL["counts"])
+    (result,) = book.rows(_SQL["counts"])
     queries, models = (book.manifest.tables[name].rows for name in ("queries", "models"))
-    return {**found, "queries": queries, "models": models, "pairs": queries * models}
+    return {**result, "queries": queries, "models": models, "pairs": queries * models}
 
 
 def contested(book: SiteRelease) -> int:

@@ -96,7 +96,7 @@ def questions(
                 yield from _joined(heads, told)
 
 
-def _joined(heads: pa.Table, told: pa.Table) -> Iterator[str]:
+def _joined(heads: pa.Table, table: pa.Table) -> Iterator[str]:
     """The JSON texts of questions, cells, answers and verdicts, put into each other."""
     cells: dict[str, list[str]] = defaultdict(list)
     pair: tuple[str, int] | None = None
@@ -104,7 +104,7 @@ def _joined(heads: pa.Table, told: pa.Table) -> Iterator[str]:
     at: int | None = None
     end = ""
     for query, place, sample, cell, answer, verdict in zip(
-        *(column.to_pylist() for column in told.columns), strict=True
+        *(column.to_pylist() for column in table.columns), strict=True
     ):
         if (query, place) != pair:
             pieces.append(end)
@@ -157,7 +157,7 @@ def write_shards(book: SiteRelease, out: Path) -> dict[str, Any]:
         part = {name: column[start : start + INDEXED] for name, column in columns.items()}
         _write(out / f"index-{k}.js", "index", k, part)
     longest = min(LONGEST, max(400, BUDGET // max(1, len(ids) * max(1, len(models)))))
-    found = questions(
+    result = questions(
         book.ask,
         ids,
         models,
@@ -165,7 +165,7 @@ def write_shards(book: SiteRelease, out: Path) -> dict[str, Any]:
         longest=longest,
         longest_prompt=LONGEST_PROMPT,
     )
-    for k, batch in enumerate(batched(found, ANSWERED)):
+    for k, batch in enumerate(batched(result, ANSWERED)):
         _write(out / f"answers-{k}.js", "answers", k, f"[{','.join(batch)}]")
     return {
         "models": models,

@@ -52,26 +52,26 @@ def doubts(book: SiteRelease) -> list[dict[str, Any]]:
            "groups of near-duplicates have labels that disagree", "questions.html#duplicates=1")
           for row in figures.duplicates(book)),
     ]  # fmt: skip
-    found: list[dict[str, Any]] = [
-        {"says": f"{n:,} {one if n == 1 else many}", "link": link}
-        for n, one, many, link in told
+    results: list[dict[str, Any]] = [
+        {"says": f"{n:,} {item if n == 1 else many}", "link": link}
+        for n, item, many, link in told
         if n
     ]
     certificate = book.certificate or {}
     if certificate.get("verdict") not in (None, "routable"):
         says = f"The certificate's verdict is: {certificate['verdict']}"
-        found.append({"says": says, "link": "#certificate"})
+        results.append({"says": says, "link": "#certificate"})
     audited = book.manifest.figures.get("audit") or {}
     for finding in (*audited.get("defects", ()), *audited.get("defects_waived", ())):
         kind, _, says = str(finding).removeprefix("audit:").partition(": ")
         words = f"Audit, {kind.replace('_', ' ')}: {says}"
-        found.append(
+        results.append(
             {"says": words if len(words) <= LONGEST else f"{words[:LONGEST]}…", "link": None}
         )
     recipe = book.manifest.recipe.get("release") or {}
     issues = [str(issue) for issue in recipe.get("known_issues") or ()]
-    issues += [f"The gate {one.gate} was waived: {one.reason}" for one in book.manifest.waivers]
-    return [*found, *({"says": one, "link": "data.html#changes"} for one in issues)]
+    issues += [f"The gate {item.gate} was waived: {item.reason}" for item in book.manifest.waivers]
+    return [*results, *({"says": item, "link": "data.html#changes"} for item in issues)]
 
 
 CHARTS = ("accuracy", "cost", "heatmap", "specialists", "likeness")
@@ -116,17 +116,17 @@ def _charts(
     cells: list[dict[str, Any]],
 ) -> dict[str, str | None]:
     """SVG by name; a picture that there is nothing for is None, and the page says so."""
-    found: dict[str, str | None] = dict.fromkeys(CHARTS)
+    charts: dict[str, str | None] = dict.fromkeys(CHARTS)
     pool = [row["model_id"] for row in models]
     labelled = [row for row in models if row["accuracy"] is not None]
     if labelled:
-        found["accuracy"] = accuracy_bars(labelled, pool=pool, look=PAGE)
+        charts["accuracy"] = accuracy_bars(labelled, pool=pool, look=PAGE)
     priced = [row for row in labelled if row["cost"]]
     if len(priced) > 1:
         simulated = any(row["simulated"] for row in models)
-        found["cost"] = cost_accuracy(priced, pool=pool, simulated=simulated, look=PAGE)
+        charts["cost"] = cost_accuracy(priced, pool=pool, simulated=simulated, look=PAGE)
     if labelled and len(labelled) * len(tasks) <= MOST_CELLS:
-        found["heatmap"] = heatmap(
+        charts["heatmap"] = heatmap(
             [(c["model_id"], c["task"], c["accuracy"]) for c in cells],
             name="tasks", title="Accuracy of every model on every task",
             rows=[row["model_id"] for row in labelled], columns=[row["task"] for row in tasks],
@@ -139,14 +139,14 @@ def _charts(
         if row["specialist_score"] is not None
     ]
     if scored:
-        found["specialists"] = bars(
+        charts["specialists"] = bars(
             scored, name="specialists", title="Specialist score of every task", of="task",
             value="specialist score (percentage points above the generalist)", form="+.1f",
             dots=True, look=PAGE,
         )  # fmt: skip
     alike = figures.of_health(book, "jaccard")
     rows = figures.of_health(book, "models")
-    return found | {"likeness": agreement(alike, rows, name="likeness", look=PAGE)}
+    return charts | {"likeness": agreement(alike, rows, name="likeness", look=PAGE)}
 
 
 # Content of the data page: every column, saved SQL, sources and licences, how to cite.
@@ -190,8 +190,8 @@ def router_page_content(book: SiteRelease) -> dict[str, Any]:
     models, simulated = [row["model_id"] for row in rows], any(row["simulated"] for row in rows)
     return {
         "evaluations": [
-            evaluation.content(one, f"e{k}", models, simulated=simulated)
-            for k, one in enumerate(book.evaluations)
+            evaluation.content(item, f"e{k}", models, simulated=simulated)
+            for k, item in enumerate(book.evaluations)
         ],
         "certificate": book.certificate or {},
         "beside": book.beside,

@@ -128,17 +128,17 @@ def check_files(folder: Path) -> None:
     for name in FILES:
         path = folder / name
         try:
-            found = path.lstat()
+            lstat = path.lstat()
         except OSError as error:
             raise BadInput(
                 f"the bundle has no {name}",
                 where=str(folder),
                 next_step="make it again: routeyard submit ROUTER --to PLACE",
             ) from error
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(lstat.st_mode):
             raise BadInput(f"{name} is no regular file", where=str(folder))
         most = MOST_TEXT if name == SUBMISSION else MOST_TABLE
-        if found.st_size > most:
+        if lstat.st_size > most:
             raise BadInput(f"{name} is larger than {most:,} bytes", where=str(folder))
 
 
@@ -202,8 +202,8 @@ def benchmark_of(place: str) -> Iterator[Path]:
             if not system.exists(f"{root}/{BENCHMARK}/{ABOUT}"):
                 raise lacks
             get_file(system, f"{root}/{BENCHMARK}/{ABOUT}", target / ABOUT, place)
-            for found in system.ls(f"{root}/{BENCHMARK}/data", detail=False):
-                name = Path(found).name
+            for item in system.ls(f"{root}/{BENCHMARK}/data", detail=False):
+                name = Path(item).name
                 if name.endswith(".parquet"):
                     get_file(
                         system, f"{root}/{BENCHMARK}/data/{name}", target / "data" / name, place
@@ -247,18 +247,18 @@ def submissions_of(place: str) -> Iterator[list[tuple[str, str, Path]]]:
             root = Path(made)
             with storage_errors(place):
                 _fetch(place, root)
-        found = sorted(
+        results = sorted(
             (folder.parent.name, folder.name, folder)
             for folder in (root / SUBMISSIONS).glob("*/*")
             if folder.is_dir() and not folder.is_symlink() and not folder.parent.is_symlink()
         )
-        if not found:
+        if not results:
             raise BadInput(
                 "there is no submission",
                 where=f"{place}/{SUBMISSIONS}",
                 next_step=f"make one: routeyard submit ROUTER --to {place}",
             )
-        yield found
+        yield results
 
 
 def _fetch(place: str, target: Path) -> None:
@@ -278,20 +278,20 @@ def _fetch(place: str, target: Path) -> None:
 def _names(system: Any, folder: str) -> list[str]:
     if not system.exists(folder):
         return []
-    return sorted(Path(one.rstrip("/")).name for one in system.ls(folder, detail=False))
+    return sorted(Path(item.rstrip("/")).name for item in system.ls(folder, detail=False))
 
 
-def take(found: Path, place: str, entry: str, number: str) -> str:
+def take(path: Path, place: str, entry: str, number: str) -> str:
     """Copy the one bundle somewhere in a folder to a place, under a name that the owner gives.
 
     Raises:
         BadInput: there is not exactly one, or it is not three regular files of bounded size.
     """
-    bundles = sorted(one.parent for one in found.rglob(SUBMISSION))
+    bundles = sorted(item.parent for item in path.rglob(SUBMISSION))
     if len(bundles) != 1:
         raise BadInput(
             f"expected one {SUBMISSION} in the folder, found {len(bundles)}",
-            where=str(found),
+            where=str(path),
             next_step="hand over one bundle at a time",
         )
     check_files(bundles[0])

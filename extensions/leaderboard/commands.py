@@ -65,7 +65,7 @@ def leaderboard_command(
         )
     if labels is not None:
         return _bundles(results, labels, out or Path("leaderboard"), add, name, number, scheme)
-    return _evaluations([Path(one) for one in results], out, metric)
+    return _evaluations([Path(result) for result in results], out, metric)
 
 
 def _workflows(folder: Path) -> Output:
@@ -74,15 +74,15 @@ def _workflows(folder: Path) -> Output:
 
     folder.mkdir(parents=True, exist_ok=True)
     ours = files("routeyard.extensions.leaderboard").joinpath("ci")
-    written = []
+    workflows = []
     for name in ("score.yml", "submission.yml"):
         if (target := folder / name).exists():
             raise BadInput(
                 "the workflow is there already", where=str(target), next_step="move it away first"
             )
         target.write_text(ours.joinpath(name).read_text(encoding="utf-8"), encoding="utf-8")
-        written.append(target)
-    return Output(written, map(str, written))
+        workflows.append(target)
+    return Output(workflows, map(str, workflows))
 
 
 def _bundles(
@@ -152,7 +152,7 @@ def _lines(rows: list[dict[str, Any]], shown: list[str], width: int) -> Iterator
     names = f"{'result':<24} {'release':<{width}} {'router':<28} {'questions':>16} "
     yield names + " ".join(f"{name:>18}" for name in shown)
     for row in rows:
-        values = (f"{'–' if row[one] is None else f'{row[one]:.4f}':>18}" for one in shown)
+        values = (f"{'–' if row[item] is None else f'{row[item]:.4f}':>18}" for item in shown)
         of = row["release"] or "–"
         over = row.get("questions") or "–"
         start = f"{row['result']:<24} {of:<{width}} {row['router']:<28} {over:>16}"
@@ -198,7 +198,7 @@ def submit_command(
         router, to, release=release, name=name, scheme=scheme, seed=seed,
         embed=embed, encoder=encoder, cache=cache,
     )  # fmt: skip
-    lines = [f"{one.level:<5} {one.name}: {one.says}" for one in done.found]
+    lines = [f"{item.level:<5} {item.name}: {item.says}" for item in done.found]
     times, of = done.about.times, done.about.benchmark
     if times.p50_s is not None and times.p95_s is not None:
         lines.append(

@@ -117,7 +117,7 @@ def submit(
         test = core.take(core.rows(chosen, "test"))
         scores, times, seconds = _asked(spec, core, chosen, test, seed)
         choice = chosen_models(scores, core, chosen)
-        found = audit(core, chosen, choices_table(test, choice))
+        result = audit(core, chosen, choices_table(test, choice))
         with tempfile.TemporaryDirectory(prefix="routeyard-bundle-") as made:
             folder = Path(made)
             _tables(folder, test, scores, seconds)
@@ -134,16 +134,16 @@ def submit(
                 python=platform.python_version(),
                 labels_readable=bool((~np.isnan(test.labels)).any()),
                 times=times,
-                audit=[AuditLine(name=o.name, level=o.level, says=o.says) for o in found],
-                files={one: sha256(folder / one) for one in (PREDICTIONS, TIMES)},
+                audit=[AuditLine(name=o.name, level=o.level, says=o.says) for o in result],
+                files={item: sha256(folder / item) for item in (PREDICTIONS, TIMES)},
             )
             write_json(folder / SUBMISSION, about.model_dump())
-            if any(one.level == "fail" for one in found):
-                return SubmitResult(None, about, found)
+            if any(item.level == "fail" for item in result):
+                return SubmitResult(None, about, result)
             entry = named(name or (spec.name or "router").replace(":", "-").replace(" ", "-"))
             stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
             number = f"{stamp}-{about.files[PREDICTIONS][:8]}"
-            return SubmitResult(send(folder, to, entry, number), about, found)
+            return SubmitResult(send(folder, to, entry, number), about, result)
 
 
 def spec_of(router: str) -> RouterSpec:
@@ -163,10 +163,10 @@ def spec_of(router: str) -> RouterSpec:
     module = load_module(str(Path(router).resolve()))
     classes = [
         key
-        for key, one in vars(module).items()
-        if isinstance(one, type)
-        and one.__module__ == module.__name__
-        and all(callable(getattr(one, method, None)) for method in ("fit", "scores"))
+        for key, item in vars(module).items()
+        if isinstance(item, type)
+        and item.__module__ == module.__name__
+        and all(callable(getattr(item, method, None)) for method in ("fit", "scores"))
     ]
     if len(classes) != 1:
         raise BadInput(
@@ -220,9 +220,9 @@ def _asked(
     seconds: dict[str, float] = {}
     moved, began = 0, time.perf_counter()
     for row in drawn:
-        one = test.take(np.array([row]))
-        alone = fitted.scores(one.queries(), time.perf_counter)
-        seconds[one.query_ids[0]] = float(fitted.seconds or 0.0)
+        values = test.take(np.array([row]))
+        alone = fitted.scores(values.queries(), time.perf_counter)
+        seconds[values.query_ids[0]] = float(fitted.seconds or 0.0)
         moved += int(chosen_models(alone, core, scheme)[0] != together[row])
         if time.perf_counter() - began > ALONE_S:
             break
@@ -255,7 +255,7 @@ def _tables(folder: Path, test: Core, scores: Floats, seconds: Mapping[str, floa
     ids = pa.array(test.query_ids, pa.string())
     columns = {name: pa.array(scores[:, k]) for k, name in enumerate(test.model_ids)}
     write_parquet(folder / PREDICTIONS, pa.table({"query_id": ids, **columns}))
-    timed = pa.array([seconds.get(one) for one in test.query_ids], pa.float64())
+    timed = pa.array([seconds.get(item) for item in test.query_ids], pa.float64())
     write_parquet(folder / TIMES, pa.table({"query_id": ids, "seconds": timed}))
 
 
@@ -264,7 +264,7 @@ def _code_files(spec: RouterSpec) -> dict[str, str]:
     module = spec.target.rpartition(":")[0]
     if not module.endswith(".py"):
         return {}
-    return {one.name: sha256(one) for one in sorted(reached(Path(module)))}
+    return {item.name: sha256(item) for item in sorted(reached(Path(module)))}
 
 
 def _version() -> str:
@@ -302,7 +302,7 @@ class Scored:
     @property
     def verdict(self) -> str:
         """`refused`, `failed`, `doubtful` or `clean`."""
-        levels = {one.level for one in self.found}
+        levels = {item.level for item in self.found}
         if self.refused is not None:
             return "refused"
         return "failed" if "fail" in levels else "doubtful" if "warn" in levels else "clean"
@@ -334,19 +334,19 @@ def board(
     core = core_of(tables)
     chosen = default_scheme(core, scheme)
     manifest = read_manifest(release)
-    with submissions_of(place) as found:
-        scored = list(scored_submissions(found, core, chosen, manifest))
+    with submissions_of(place) as submissions:
+        scored = list(scored_submissions(submissions, core, chosen, manifest))
     folder = out_folder(release, out)
     latest = _latest(scored)
-    for one in scored:
-        line("board", f"{one.entry}/{one.number}: {one.verdict}")
+    for item in scored:
+        line("board", f"{item.entry}/{item.number}: {item.verdict}")
     ranking: list[dict[str, Any]] = []
     facts: Mapping[str, Any] = {}
     if latest:
         routers = {
-            name: Predictions(one.bundle.predictions, name)
-            for name, one in latest.items()
-            if one.bundle is not None
+            name: Predictions(entry.bundle.predictions, name)
+            for name, entry in latest.items()
+            if entry.bundle is not None
         }
         settings = EvaluationSettings(
             scheme=chosen, resamples=resamples, pair_routers=False, timed=False
@@ -365,7 +365,7 @@ def board(
         "simulated": any(tables["models"].column("simulated").to_pylist()),
         "ranking": ranking,
         "references": references,
-        "history": [_history(one) for one in scored],
+        "history": [_history(entry) for entry in scored],
     }
     write_json(folder / "leaderboard.json", told)
     return told, _page(folder, told)
@@ -378,10 +378,10 @@ def scored_submissions(
     test = core.take(core.rows(scheme, "test"))
     before: dict[str, pa.Table] = {}
     for entry, number, folder in found:
-        one = _one(folder, entry, number, core, scheme, test, manifest, before.get(entry))
-        if one.choices is not None:
-            before[entry] = one.choices
-        yield one
+        item = _one(folder, entry, number, core, scheme, test, manifest, before.get(entry))
+        if item.choices is not None:
+            before[entry] = item.choices
+        yield item
 
 
 def _one(
@@ -431,7 +431,7 @@ def _check_benchmark(bundle: Bundle, manifest: Manifest, scheme: str) -> None:
 
 def _latest(scored: Sequence[Scored]) -> dict[str, Scored]:
     """Entry → its latest submission that was neither refused nor failed."""
-    return {one.entry: one for one in scored if one.verdict in ("clean", "doubtful")}
+    return {item.entry: item for item in scored if item.verdict in ("clean", "doubtful")}
 
 
 def _ranking(
@@ -439,23 +439,23 @@ def _ranking(
 ) -> list[dict[str, Any]]:
     figures, rows = _figures(done), []
     for place in done.ranking:
-        one = latest[place["router"]]
-        assert one.bundle is not None
-        own, about = figures[place["router"]], one.bundle.about
+        item = latest[place["router"]]
+        assert item.bundle is not None
+        own, about = figures[place["router"]], item.bundle.about
         rows.append(
             {
-                "entry": one.entry,
+                "entry": item.entry,
                 "router": about.router,
                 "best_place": place["best_place"],
                 "worst_place": place["worst_place"],
                 **_measured(own),
                 "p50_s": about.times.p50_s,
                 "p95_s": about.times.p95_s,
-                "verdict": one.verdict,
-                "doubts": [o.says for o in one.found if o.level != "ok"],
+                "verdict": item.verdict,
+                "doubts": [o.says for o in item.found if o.level != "ok"],
                 "made": about.made,
                 "code": about.code,
-                "submissions": sum(other.entry == one.entry for other in scored),
+                "submissions": sum(other.entry == item.entry for other in scored),
             }
         )
     return rows
@@ -473,11 +473,11 @@ def _references(done: Evaluation, entries: set[str]) -> list[dict[str, Any]]:
 
 def _figures(done: Evaluation) -> dict[str, dict[str, Any]]:
     """Router or reference → metric → its row on the test questions."""
-    found: dict[str, dict[str, Any]] = {}
+    figures: dict[str, dict[str, Any]] = {}
     for row in done.metrics.to_pylist():
         if row["split"] == "test":
-            found.setdefault(row["router"], {})[row["metric"]] = row
-    return found
+            figures.setdefault(row["router"], {})[row["metric"]] = row
+    return figures
 
 
 def _measured(rows: Mapping[str, Any]) -> dict[str, float | None]:
@@ -489,19 +489,19 @@ def _measured(rows: Mapping[str, Any]) -> dict[str, float | None]:
     }
 
 
-def _history(one: Scored) -> dict[str, Any]:
-    about = one.bundle.about if one.bundle else None
+def _history(scored: Scored) -> dict[str, Any]:
+    about = scored.bundle.about if scored.bundle else None
     return {
-        "entry": one.entry,
-        "number": one.number,
+        "entry": scored.entry,
+        "number": scored.number,
         "made": about.made if about else None,
         "code": about.code if about else None,
-        "verdict": one.verdict,
-        "refused": one.refused,
-        "accuracy": one.accuracy,
-        "low": one.low,
-        "high": one.high,
-        "found": [asdict(o) for o in one.found],
+        "verdict": scored.verdict,
+        "refused": scored.refused,
+        "accuracy": scored.accuracy,
+        "low": scored.low,
+        "high": scored.high,
+        "found": [asdict(o) for o in scored.found],
     }
 
 
@@ -512,6 +512,6 @@ def _page(folder: Path, told: Mapping[str, Any]) -> Path:
     release = told["release"]
     title = f"Leaderboard of {release['name']} {release['version']}"
     page = single_page("leaderboard.html.jinja", "site.js", title=title, board=told)
-    written = folder / "index.html"
-    write_text(written, page)
-    return written
+    result = folder / "index.html"
+    write_text(result, page)
+    return result

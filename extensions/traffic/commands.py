@@ -50,8 +50,8 @@ def compare_command(
     from routeyard.extensions.traffic.compare import FORMS, arms_report, compare_routers
 
     if first is None:
-        found = arms_report(release, resamples=resamples, seed=seed)
-        return Output(found.data(), found.lines())
+        result = arms_report(release, resamples=resamples, seed=seed)
+        return Output(result.data(), result.lines())
     if second is None:
         raise BadInput("two routers are compared, and one is named", next_step=f"give {FORMS}")
     seconds = decision or [0.0]
@@ -96,11 +96,11 @@ def latency_command(
     """
     from routeyard.extensions.traffic.latency import latency_report
 
-    found = latency_report(
+    result = latency_report(
         path, by=by, limit_s=limit, share=share, decision_s=decision, session=session,
         resamples=resamples,
     )  # fmt: skip
-    return Output(asdict(found), found.lines())
+    return Output(asdict(result), result.lines())
 
 
 # `routeyard replay`.
@@ -137,11 +137,11 @@ def replay_command(
     """
     from routeyard.extensions.traffic.compare import replay_steps
 
-    found = replay_steps(
+    result = replay_steps(
         steps, policy or ["recorded"], pool=pool, caches=cache or (), session=session,
         resamples=resamples, seed=seed,
     )  # fmt: skip
-    return Output(asdict(found), found.lines())
+    return Output(asdict(result), result.lines())
 
 
 # `routeyard shadow`.
@@ -190,14 +190,14 @@ def shadow_command(
     """
     from routeyard.extensions.traffic.shadow import shadow
 
-    found = shadow(
+    result = shadow(
         logs, router, pools=pool or (), caches=cache or (), session=session, encoder=encoder,
         after=after, propensities="context" if independent else "test", resamples=resamples,
         seed=seed,
     )  # fmt: skip
     if out is not None:
-        out.write_text("\n".join(found.lines()) + "\n", encoding="utf-8")
-    return Output(asdict(found), found.lines())
+        out.write_text("\n".join(result.lines()) + "\n", encoding="utf-8")
+    return Output(asdict(result), result.lines())
 
 
 _SHARES = Annotated[list[str] | None, typer.Option(metavar="ARM=SHARE")]
@@ -264,14 +264,14 @@ def zoo_online_command(
             "--check-error and --seed",
             next_step="leave them out",
         )
-    found = mess_plus(
+    result = mess_plus(
         release, alpha=alpha, encoder=encoder, trade_off=trade_off, explore=explore,
         measure=measure, shuffles=shuffles or 5, cache=cache,
     )  # fmt: skip
-    head = f"{found['questions']:,} questions, α = {alpha:g}, cost in {found['unit']}"
+    head = f"{result['questions']:,} questions, α = {alpha:g}, cost in {result['unit']}"
     rows = (
         f"{row['name']:<40} {row['answered_well']:.3f} ± {row['answered_well_sd']:.3f}   "
         f"cost {row['cost']:.4g} ± {row['cost_sd']:.2g}   explored {row['explored']:.1%}"
-        for row in found["rows"]
+        for row in result["rows"]
     )
-    return Output(found, [head, *rows])
+    return Output(result, [head, *rows])

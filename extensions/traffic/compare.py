@@ -69,35 +69,35 @@ class ReplayReport:
     def lines(self) -> Iterator[str]:
         """The report for people."""
         yield f"{self.trajectories:,} trajectories of {self.tasks:,} tasks, {self.steps:,} steps"
-        yield from (f"audit: {one}" for one in self.findings)
-        yield from (f"note: {one}" for one in self.doubts)
+        yield from (f"audit: {finding}" for finding in self.findings)
+        yield from (f"note: {doubt}" for doubt in self.doubts)
         yield from self.usage.lines()
-        first = next(one for one in self.costs if one.policy != "recorded")
-        width = max(len(one.policy) for one in self.costs)
+        first = next(item for item in self.costs if item.policy != "recorded")
+        width = max(len(item.policy) for item in self.costs)
         yield (
             f"{'policy':<{width}} {'USD':>12} {'USD per trajectory (95 %)':>34} "
             f"{'saved per trajectory (95 %)':>34} {'cached':>7} {'switches':>9} {'lost USD':>9}"
         )
-        for one in self.costs:
-            share = one.read_tokens / one.prompt_tokens if one.prompt_tokens else 0.0
+        for cost in self.costs:
+            share = cost.read_tokens / cost.prompt_tokens if cost.prompt_tokens else 0.0
             yield (
-                f"{one.policy:<{width}} {_total(one):>12} {_interval(one.each):>34} "
-                f"{'–' if one in (first, self.costs[0]) else _interval(one.saved):>34} "
+                f"{cost.policy:<{width}} {_total(cost):>12} {_interval(cost.each):>34} "
+                f"{'–' if cost in (first, self.costs[0]) else _interval(cost.saved):>34} "
                 f"{share:>7.1%} "
-                f"{one.switches:>9,} {one.lost:>9.4g}"
+                f"{cost.switches:>9,} {cost.lost:>9.4g}"
             )
-        for one in self.costs:
-            yield from _unknown(one)
+        for cost in self.costs:
+            yield from _unknown(cost)
         yield from self._sides(first.policy)
         yield from self.sufficient.lines()
         if self.check is not None:
             yield self.check.line()
         yield "assumed:"
-        yield from (f"  {one}" for one in self.assumptions)
+        yield from (f"  {assumption}" for assumption in self.assumptions)
 
     def _sides(self, first: str) -> Iterator[str]:
         """What `recorded` and `saved` are, where both could be taken for another figure."""
-        stated = any(one.policy == "recorded" for one in self.costs)
+        stated = any(cost.policy == "recorded" for cost in self.costs)
         if stated:
             yield "recorded: USD as the log itself states; all else is modelled by prices and rules"
         if len(self.costs) > 1 + stated:
@@ -156,12 +156,12 @@ def replay_steps(
 
 def _named(steps: Trajectories, costs: Sequence[PolicyCost], **draws: int) -> Iterator[PolicyCost]:
     """The costs, with `recorded` for what the log states and `recorded, modelled` for the rest."""
-    for one in costs:
-        if one.policy == "recorded":
-            if (stated := stated_cost(steps, one, **draws)) is not None:
+    for cost in costs:
+        if cost.policy == "recorded":
+            if (stated := stated_cost(steps, cost, **draws)) is not None:
                 yield stated
-            one = replace(one, policy=MODELLED)
-        yield one
+            cost = replace(cost, policy=MODELLED)
+        yield cost
 
 
 def _rules(
@@ -184,11 +184,11 @@ def _rules(
         )
 
 
-def _total(one: PolicyCost) -> str:
-    if one.usd is None or one.bounds is None:
+def _total(cost: PolicyCost) -> str:
+    if cost.usd is None or cost.bounds is None:
         return "unknown"
-    low, high = one.bounds
-    return f"{one.usd:.4g}" if high - low <= 1e-9 * high else f"{low:.4g}–{high:.4g}"
+    low, high = cost.bounds
+    return f"{cost.usd:.4g}" if high - low <= 1e-9 * high else f"{low:.4g}–{high:.4g}"
 
 
 def _interval(estimate: tuple[float, float, float] | None) -> str:
@@ -231,39 +231,39 @@ class ArmsReport:
         for line, said in self._monotone().items():
             model, axis, fixed = line
             yield f"{model}, {axis}{f' ({fixed})' if fixed else ''}: {said}"
-            for one in self.steps:
-                if (one.model, one.axis, one.fixed) == line:
-                    yield from _step(one)
+            for step in self.steps:
+                if (step.model, step.axis, step.fixed) == line:
+                    yield from _step(step)
         yield from self.cannot
 
     def _monotone(self) -> dict[tuple[str, str, str], str]:
         """(model, axis, other axes) → whether more is better all along."""
         lines: dict[tuple[str, str, str], list[AxisStep]] = {}
-        for one in self.steps:
-            lines.setdefault((one.model, one.axis, one.fixed), []).append(one)
-        found = {}
+        for step in self.steps:
+            lines.setdefault((step.model, step.axis, step.fixed), []).append(step)
+        monotone = {}
         for line, steps in lines.items():
-            rises = [one.rises for one in steps]
-            falls = [" → ".join(one.names) for one in steps if one.rises is False]
+            rises = [item.rises for item in steps]
+            falls = [" → ".join(item.names) for item in steps if item.rises is False]
             if falls:
-                found[line] = f"more is not always better: it falls from {', '.join(falls)}"
+                monotone[line] = f"more is not always better: it falls from {', '.join(falls)}"
             elif all(rises):
-                found[line] = "more is better at every step"
+                monotone[line] = "more is better at every step"
             else:
-                unclear = [" → ".join(one.names) for one in steps if one.rises is None]
-                found[line] = f"whether more is better is unknown from {', '.join(unclear)}"
-        return found
+                unclear = [" → ".join(item.names) for item in steps if item.rises is None]
+                monotone[line] = f"whether more is better is unknown from {', '.join(unclear)}"
+        return monotone
 
 
-def _step(one: AxisStep) -> Iterator[str]:
-    cost = "cost unknown" if one.cost is None else f"{with_ends(one.cost)} USD a question"
-    point = "" if one.per_point is None else f", {with_ends(one.per_point)} USD a right answer"
+def _step(step: AxisStep) -> Iterator[str]:
+    cost = "cost unknown" if step.cost is None else f"{with_ends(step.cost)} USD a question"
+    point = "" if step.per_point is None else f", {with_ends(step.per_point)} USD a right answer"
     yield (
-        f"  {one.names[0]} → {one.names[1]}: {one.less:.3f} → {one.more:.3f} "
-        f"(gain {with_ends(one.gain)}), {one.gained:.1%} gained, {one.flipped_back:.1%} flip "
-        f"back; {cost}{point}; {one.questions:,} questions"
+        f"  {step.names[0]} → {step.names[1]}: {step.less:.3f} → {step.more:.3f} "
+        f"(gain {with_ends(step.gain)}), {step.gained:.1%} gained, {step.flipped_back:.1%} flip "
+        f"back; {cost}{point}; {step.questions:,} questions"
     )
-    shown = [f"{task} {count} ({', '.join(ids)})" for task, (count, ids) in one.back.items()]
+    shown = [f"{task} {count} ({', '.join(ids)})" for task, (count, ids) in step.back.items()]
     if shown:
         more = f"; {len(shown) - SHOWN} more tasks" if len(shown) > SHOWN else ""
         yield f"    flip back: {'; '.join(shown[:SHOWN])}{more}"
@@ -294,7 +294,7 @@ def arms_report(release: Path, *, resamples: int = 2_000, seed: int = 0) -> Arms
             "One answer of each arm: a question that flips back may do so by chance; ask for "
             "`samples` to tell."
         )
-    if any(one.cost is None for one in steps):
+    if any(step.cost is None for step in steps):
         cannot.append("Costs are not known of every answer: state prices, cached tokens included.")
     return ArmsReport(steps, cannot)
 
@@ -351,15 +351,15 @@ class RouterComparison:
             f"{self.only_second:,}"
         )
         yield _line("cost", self.cost_usd, 1, " USD", " USD")
-        for one in self.latency:
-            name = f"p{100 * one.first.share:g}"
-            ends = (one.difference, one.low, one.high)
+        for item in self.latency:
+            name = f"p{100 * item.first.share:g}"
+            ends = (item.difference, item.low, item.high)
             said = (
-                f"cannot be told: {name} needs {one.needed} questions"
-                if np.isnan(one.difference)
+                f"cannot be told: {name} needs {item.needed} questions"
+                if np.isnan(item.difference)
                 else _estimate(ends, 1, " s", "+")
             )
-            both = (str(of).removeprefix(f"{name} ") for of in (one.first, one.second))
+            both = (str(of).removeprefix(f"{name} ") for of in (item.first, item.second))
             yield f"{name:<10} " + "".join(f"{text:<35}" for text in both) + said
         yield from (f"note: {note}" for note in self.notes)
 
@@ -414,9 +414,9 @@ def compare_routers(
         if len(shared) < len(asked):
             notes.append(f"{len(asked) - len(shared):,} test questions lack a choice: left out")
         answers = opened.sql(_SQL)
-    cells, calls = zip(*(_answers(answers, shared, one) for one in chosen), strict=True)
+    cells, calls = zip(*(_answers(answers, shared, item) for item in chosen), strict=True)
     draws = {"resamples": resamples, "seed": seed}
-    score, cost = (np.stack([one[k] for one in cells], axis=1) for k in (0, 1))
+    score, cost = (np.stack([cell[k] for cell in cells], axis=1) for k in (0, 1))
     accuracy, cost_usd = _means(score, **draws), _means(cost, **draws)
     right = np.where(np.isnan(score).any(axis=1)[:, None], np.nan, score)
     seconds: list[Calls] = []
@@ -429,10 +429,10 @@ def compare_routers(
                          "percentiles are of the calls that succeeded")  # fmt: skip
     told = [("accuracy", accuracy), ("cost", cost_usd)]
     notes += [
-        f"{name}: {len(shared) - one.questions:,} of {len(shared):,} questions lack a known value "
+        f"{name}: {len(shared) - item.questions:,} of {len(shared):,} questions lack a known value "
         "of one of the routers and are left out"
-        for name, one in told
-        if one.questions < len(shared)
+        for name, item in told
+        if item.questions < len(shared)
     ]
     latency = paired_percentiles(seconds[0], seconds[1], resamples=resamples, seed=seed)
     if not latency[0].first.calls:
@@ -464,17 +464,17 @@ def _choices(text: str, asked: set[str], models: pa.Table, notes: list[str]) -> 
     names = set(models.column(0).to_pylist())
     place, _, router = text.partition(":")
     if place == "always":
-        found = dict.fromkeys(asked, router)
+        result = dict.fromkeys(asked, router)
     elif router and Path(place).is_dir():
-        found = _of_evaluation(Path(place), router)
+        result = _of_evaluation(Path(place), router)
     elif Path(text).is_file():
         from routeyard.flows.evaluation.released import choices_only
 
         rows = choices_only(Path(text))
         ids = rows.column("query_id").to_pylist()
-        found = dict(zip(ids, rows.column("model_id").to_pylist(), strict=True))
-        if len(found) < len(ids):
-            raise BadInput(f"{len(ids) - len(found):,} questions are chosen for twice", where=text)
+        result = dict(zip(ids, rows.column("model_id").to_pylist(), strict=True))
+        if len(result) < len(ids):
+            raise BadInput(f"{len(ids) - len(result):,} questions are chosen for twice", where=text)
     else:
         raise BadInput(
             f"{text!r} is no router",
@@ -482,14 +482,14 @@ def _choices(text: str, asked: set[str], models: pa.Table, notes: list[str]) -> 
             if text in names
             else f"give {FORMS}",
         )
-    if unknown := sorted({*map(str, found.values())} - names):
+    if unknown := sorted({*map(str, result.values())} - names):
         raise UnknownName(
             f"{text} chooses {unknown[0]!r}, which the release lacks",
             next_step=did_you_mean(unknown[0], sorted(names)),
         )
-    if beyond := len(found.keys() - asked):
+    if beyond := len(result.keys() - asked):
         notes.append(f"{beyond:,} choices of {text} are of no test question: left out")
-    return {query: model for query, model in found.items() if query in asked}
+    return {query: model for query, model in result.items() if query in asked}
 
 
 def _of_evaluation(folder: Path, router: str) -> dict[str, str]:
@@ -499,13 +499,13 @@ def _of_evaluation(folder: Path, router: str) -> dict[str, str]:
     if not file.is_file():
         raise BadInput("expected a folder that `routeyard evaluate` wrote", where=str(folder))
     rows = pq.read_table(file, columns=["query_id", "router", "model_id"]).to_pylist()
-    found = {row["query_id"]: row["model_id"] for row in rows if row["router"] == router}
-    if not found:
+    result = {row["query_id"]: row["model_id"] for row in rows if row["router"] == router}
+    if not result:
         known = sorted({row["router"] for row in rows})
         raise UnknownName(
             f"no router {router!r} in {folder}", next_step=did_you_mean(router, known)
         )
-    return found
+    return result
 
 
 def _answers(
@@ -540,13 +540,13 @@ def _means(values: Floats, *, resamples: int, seed: int) -> PairedMean:
     return PairedMean(first, second, difference, len(known))
 
 
-def _line(name: str, found: PairedMean, scale: float, unit: str, difference: str) -> str:
-    if not found.questions:
+def _line(name: str, mean: PairedMean, scale: float, unit: str, difference: str) -> str:
+    if not mean.questions:
         return f"{name:<10} not known"
-    both = "".join(f"{_estimate(one, scale, unit):<35}" for one in (found.first, found.second))
-    return f"{name:<10} {both}{_estimate(found.difference, scale, difference, '+')}"
+    both = "".join(f"{_estimate(item, scale, unit):<35}" for item in (mean.first, mean.second))
+    return f"{name:<10} {both}{_estimate(mean.difference, scale, difference, '+')}"
 
 
-def _estimate(found: Estimate, scale: float, unit: str, sign: str = "") -> str:
-    value, low, high = (scale * one for one in found)
+def _estimate(estimate: Estimate, scale: float, unit: str, sign: str = "") -> str:
+    value, low, high = (scale * item for item in estimate)
     return f"{value:{sign}.3g}{unit} ({low:{sign}.3g} to {high:{sign}.3g})"

@@ -164,11 +164,11 @@ def percentiles_of(
     else:
         drawn = _drawn_by_group(ordered, groups[known][order], shares, resamples, seed)
     values = np.quantile(ordered, shares)
-    found = [
+    results = [
         Percentile(q, float(value), *interval(drawn[:, k]), len(ordered), _capped(q, len(ordered)))
         for k, (q, value) in enumerate(zip(shares, values, strict=True))
     ]
-    return found, drawn
+    return results, drawn
 
 
 def by_group(
@@ -265,8 +265,8 @@ def paired_percentiles(
 
     A resample draws whole tasks, the same for both policies.
     """
-    one, other = (task[~np.isnan(times)] for times, task in (first, second))
-    shared = np.intersect1d(one, other)
+    item, other = (task[~np.isnan(times)] for times, task in (first, second))
+    shared = np.intersect1d(item, other)
     kept = []
     for times, task in (first, second):
         rows = ~np.isnan(times) & np.isin(task, shared)
@@ -274,13 +274,13 @@ def paired_percentiles(
             percentiles_of(times[rows], shares, groups=task[rows], resamples=resamples, seed=seed)
         )
     (ones, drawn), (others, drawn_others) = kept
-    found = []
+    results = []
     for k, (share, mine, theirs) in enumerate(zip(shares, ones, others, strict=True)):
-        told = len(shared) >= tasks_needed(share)
-        low, high = interval(drawn[:, k] - drawn_others[:, k]) if told else (math.nan, math.nan)
-        difference = mine.value - theirs.value if told else math.nan
-        found.append(PairedPercentile(mine, theirs, difference, low, high, tasks_needed(share)))
-    return found
+        mask = len(shared) >= tasks_needed(share)
+        low, high = interval(drawn[:, k] - drawn_others[:, k]) if mask else (math.nan, math.nan)
+        difference = mine.value - theirs.value if mask else math.nan
+        results.append(PairedPercentile(mine, theirs, difference, low, high, tasks_needed(share)))
+    return results
 
 
 # Whether a policy keeps a promise of latency, and what its answers then are worth.
@@ -325,22 +325,22 @@ class PromiseReport:
             if self.percentile.capped and self.percentile.high <= self.limit_s
             else "cannot be told: the interval holds the limit",
         }[self.kept]
-        found = [
+        results = [
             f"promise p{100 * self.percentile.share:g} ≤ {self.limit_s:g} s: {says}; "
             f"{self.percentile} over {self.calls:,} calls",
             f"  violations: {_percent(self.violations)} (promised "
             f"{100 * (1 - self.percentile.share):g} %)",
         ]
         if not np.isnan(self.accuracy[0]):
-            found.append(
+            results.append(
                 f"  accuracy {_percent(self.accuracy)}; late answers as wrong "
                 f"{_percent(self.accuracy_in_time)}"
             )
         if not np.isnan(self.cost_usd[0]):
-            found.append("  cost {:.3g} USD a call ({:.3g} to {:.3g})".format(*self.cost_usd))
+            results.append("  cost {:.3g} USD a call ({:.3g} to {:.3g})".format(*self.cost_usd))
         if self.unknown:
-            found.append(f"  {self.unknown:,} calls without latency are left out")
-        return found
+            results.append(f"  {self.unknown:,} calls without latency are left out")
+        return results
 
 
 def under_promise(
@@ -367,7 +367,7 @@ def under_promise(
     known = ~np.isnan(seconds)
     whole = (seconds + decision_s)[known]
     tasks = None if groups is None else groups[known]
-    found = percentiles(whole, (share,), groups=tasks, resamples=resamples, seed=seed)[0]
+    result = percentiles(whole, (share,), groups=tasks, resamples=resamples, seed=seed)[0]
     late = whole > limit_s
     score, cost = score[known], cost[known]
     in_time = np.where(np.isnan(score), np.nan, np.where(late, 0.0, score))
@@ -381,15 +381,15 @@ def under_promise(
         low, high = np.array(ends).T
         means = np.array([_mean(values[:, k]) for k in range(4)])
     kept: Literal["yes", "no", "cannot be told"] = "cannot be told"
-    if found.low > limit_s:
+    if result.low > limit_s:
         kept = "no"
-    elif found.high <= limit_s and not found.capped:
+    elif result.high <= limit_s and not result.capped:
         kept = "yes"
     late_share, accuracy, accurate_in_time, cost_usd = (
         (float(m), float(a), float(b)) for m, a, b in zip(means, low, high, strict=True)
     )
     return PromiseReport(
-        limit_s, found, kept, found.value - limit_s, late_share, accuracy, accurate_in_time,
+        limit_s, result, kept, result.value - limit_s, late_share, accuracy, accurate_in_time,
         cost_usd, len(whole), int((~known).sum()),
     )  # fmt: skip
 
@@ -410,7 +410,7 @@ def _mean(values: Floats) -> float:
 
 
 def _percent(estimate: tuple[float, float, float]) -> str:
-    return "{:.1f} % ({:.1f} to {:.1f})".format(*(100 * one for one in estimate))
+    return "{:.1f} % ({:.1f} to {:.1f})".format(*(100 * item for item in estimate))
 
 
 #: Calls of a release with what they were worth; one row for each question, model and sample.
@@ -607,5 +607,5 @@ def _cell_means(
     place = row[where] * columns + column[where]
     sums = np.bincount(place, values[where], rows * columns)
     counts = np.bincount(place, minlength=rows * columns)
-    found = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return np.asarray(found.reshape(rows, columns))
+    result = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return np.asarray(result.reshape(rows, columns))

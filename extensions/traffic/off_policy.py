@@ -132,7 +132,7 @@ def probability_of_no_history(decisions: Decisions) -> tuple[float, int]:
     if decisions.time is None or decisions.propensity is None:
         return 1.0, -1
     order = np.argsort(decisions.time, kind="stable")
-    found = []
+    probability = []
     for arm in np.unique(decisions.arm):
         own = order[decisions.arm[order] == arm]
         own = own[~np.isnan(decisions.reward[own])]
@@ -141,11 +141,11 @@ def probability_of_no_history(decisions: Decisions) -> tuple[float, int]:
         later = np.arange(len(own)) >= WARM_UP
         if later.sum() >= FEWEST_LATER and _varies(propensity, later) and _varies(before, later):
             p = float(kendalltau(propensity[later], before[later]).pvalue)
-            found.append((p, int(arm)))
-    if not found:
+            probability.append((p, int(arm)))
+    if not probability:
         return 1.0, -1
-    least, arm = min(found)
-    return min(1.0, least * len(found)), arm
+    least, arm = min(probability)
+    return min(1.0, least * len(probability)), arm
 
 
 def _means_before(rewards: Floats) -> Floats:
@@ -289,20 +289,20 @@ def columns(weights: Floats, decisions: Decisions) -> Floats:
 
 def statistic(sums: Floats, estimator: str) -> Floats:
     """An estimator of sums in the order of `COLUMNS` along the last axis."""
-    weighted, weight, robust, one = np.moveaxis(sums, -1, 0)
+    weighted, weight, robust, item = np.moveaxis(sums, -1, 0)
     return {
-        "ips": ratio(weighted, one),
+        "ips": ratio(weighted, item),
         "snips": ratio(weighted, weight),
-        "dr": ratio(robust, one),
+        "dr": ratio(robust, item),
     }[estimator]
 
 
 def _with_outcome(decisions: Decisions) -> Decisions:
     known = ~np.isnan(decisions.reward)
     held: dict[str, Any] = {
-        one.name: value[known]
-        for one in fields(decisions)
-        if (value := getattr(decisions, one.name)) is not None
+        field.name: value[known]
+        for field in fields(decisions)
+        if (value := getattr(decisions, field.name)) is not None
     }
     return replace(decisions, **held)
 
@@ -349,17 +349,17 @@ def expected_rewards(
     inputs = np.column_stack([np.ones(len(arm)), features])
     penalty = ridge * np.eye(inputs.shape[1])
     penalty[0, 0] = 0
-    found = np.empty((len(arm), arms))
+    values = np.empty((len(arm), arms))
     known = ~np.isnan(reward)
-    for one in range(folds):
-        held, learned = fold == one, (fold != one) & known
+    for item in range(folds):
+        held, learned = fold == item, (fold != item) & known
         mean = float(reward[learned].mean()) if learned.any() else 0.0
         for number in range(arms):
             own = learned & (arm == number)
             if not own.any():
-                found[held, number] = mean
+                values[held, number] = mean
                 continue
             x = inputs[own]
             weights = np.linalg.lstsq(x.T @ x + penalty, x.T @ reward[own], rcond=None)[0]
-            found[held, number] = inputs[held] @ weights
-    return found
+            values[held, number] = inputs[held] @ weights
+    return values

@@ -203,8 +203,8 @@ class StreamOfArms:
 
     def _always(self, choice: Ints) -> Served:
         rows = np.arange(len(choice))
-        one = np.ones(len(choice), np.int64)
-        return Served(choice, one, self.right[rows, choice], self.cost[rows, choice])
+        values = np.ones(len(choice), np.int64)
+        return Served(choice, values, self.right[rows, choice], self.cost[rows, choice])
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +242,7 @@ def serve(stream: StreamOfArms, learner: Learner) -> Served:
         x, open_arms = stream.features[row], np.flatnonzero(stream.open[row])
         asked: list[tuple[int, bool]] = []
         while (arm := learner.next(x, open_arms, asked)) is not None:
-            if not stream.open[row, arm] or any(arm == one for one, _ in asked):
+            if not stream.open[row, arm] or any(arm == item for item, _ in asked):
                 raise BadInput(f"the router asks arm {arm}, which it asked before or is not open")
             asked.append((arm, bool(stream.accepted[row, arm])))
         if not asked:
@@ -263,7 +263,7 @@ def opened(
     Raises:
         BadInput: an arm is unknown, a share is not between 0 and 1, or at some time no arm is open.
     """
-    found = np.ones((n, len(names)), dtype=bool)
+    values = np.ones((n, len(names)), dtype=bool)
     for given, comes in ((appear, True), (retire, False)):
         for name, share in given.items():
             if name not in names:
@@ -271,10 +271,10 @@ def opened(
             if not 0 <= share <= 1:
                 raise BadInput(f"{name}={share:g} is no share of the stream, from 0 to 1")
             at = round(share * n)
-            found[slice(0, at) if comes else slice(at, n), names.index(name)] = False
-    if not found.any(axis=1).all():
+            values[slice(0, at) if comes else slice(at, n), names.index(name)] = False
+    if not values.any(axis=1).all():
         raise BadInput("at some time no arm is open", next_step="let another one stay")
-    return found
+    return values
 
 
 def orders(n: int, count: int, seed: int) -> list[Ints]:
@@ -337,12 +337,12 @@ class OnlineReport:
         yield f"{self.questions:,} questions in {self.orders} orders; {cost}"
         for end, arms, best in self.periods:
             yield f"until question {end:,}: {', '.join(arms)}; best fixed arm {best}"
-        for one in self.rows:
+        for row in self.rows:
             yield (
-                f"{one.name:<16} accuracy {_shown(one.accuracy)}   cost {_shown(one.cost)}   "
-                f"calls {_shown(one.calls)}   worth {_shown(one.worth)}   regret against the best "
-                f"fixed arm {_shown(one.regret_fixed)}, against the oracle "
-                f"{_shown(one.regret_oracle)}"
+                f"{row.name:<16} accuracy {_shown(row.accuracy)}   cost {_shown(row.cost)}   "
+                f"calls {_shown(row.calls)}   worth {_shown(row.worth)}   regret against the best "
+                f"fixed arm {_shown(row.regret_fixed)}, against the oracle "
+                f"{_shown(row.regret_oracle)}"
             )
         yield (
             "A cascade's check is the recorded label, wrong in a share of "
@@ -385,10 +385,10 @@ def online(
         raise BadInput(f"a right answer worth {worth:g} is no price", next_step="give more than 0")
     if not 0 <= check_error <= 0.5:
         raise BadInput(f"{check_error:g} is no share of wrong checks, from 0 to 0.5")
-    core, scheme, found = _read(release, encoder, cache)
+    core, scheme, result = _read(release, encoder, cache)
     why = "" if worth is None else "a right answer is to be weighed against it"
     rows, cost, unit = _whole(core, measure, scheme, why)
-    matrix = np.asarray(found, dtype=np.float64)
+    matrix = np.asarray(result, dtype=np.float64)
     features = _directions(matrix[core.rows(scheme, "train")], matrix[rows])
     labels = np.asarray(core.labels[rows], dtype=np.float64)
     right = labels >= 0.5 if core.correct is None else core.correct[rows] == 1
@@ -453,14 +453,14 @@ def mess_plus(
         }  # fmt: skip
 
     hits, spent, explored = (
-        np.array([getattr(one, of).mean() for one in done]) for of in ("hit", "spent", "explored")
+        np.array([getattr(item, of).mean() for item in done]) for of in ("hit", "spent", "explored")
     )
-    found = [row("mess-plus", hits, spent, float(explored.mean()))]
+    items = [row("mess-plus", hits, spent, float(explored.mean()))]
     for k, model in enumerate(core.model_ids):
-        found.append(row(model, labels[:, [k]].mean(axis=0), cost[:, [k]].mean(axis=0)))
+        items.append(row(model, labels[:, [k]].mean(axis=0), cost[:, [k]].mean(axis=0)))
     return {
         "questions": len(rows), "alpha": alpha, "encoder": encoder,
-        "measure": first_measure(core.costs, measure), "unit": unit, "seeds": seeds, "rows": found,
+        "measure": first_measure(core.costs, measure), "unit": unit, "seeds": seeds, "rows": items,
     }  # fmt: skip
 
 
@@ -534,7 +534,7 @@ def _spread(values: Floats) -> MeanSd:
 
 
 def _row(name: str, found: list[dict[str, Any]]) -> OnlineRow:
-    periods = np.array([one["periods"] for one in found]).mean(axis=0)
+    periods = np.array([item["periods"] for item in found]).mean(axis=0)
     means = {
         key: _spread(np.array([one[key] for one in found])) for key in found[0] if key != "periods"
     }
@@ -551,13 +551,13 @@ def shares(given: Sequence[str]) -> dict[str, float]:
     Raises:
         BadInput: a text has another form.
     """
-    found = {}
+    result = {}
     for text in given:
         name, _, share = text.rpartition("=")
         try:
-            found[name] = float(share)
+            result[name] = float(share)
         except ValueError as error:
             raise BadInput(
                 f"{text!r} is no arm and share", next_step="write ARM=SHARE, such as large=0.5"
             ) from error
-    return found
+    return result

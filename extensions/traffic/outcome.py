@@ -105,7 +105,7 @@ def stated_cost(
     if lacking == len(steps):
         return None
     group = _groups(steps, seed)
-    columns = [np.bincount(group, one) for one in (steps.cost, steps.is_first)]
+    columns = [np.bincount(group, item) for item in (steps.cost, steps.is_first)]
     sums = np.stack(columns, axis=1).astype(np.float64)
     usd = each = None
     if not lacking:
@@ -312,7 +312,7 @@ def savings(
     inside = began_between(steps, *between)
     costs = _paired(steps, arm, periods, names, resamples, seed)[inside]
     days = np.floor(steps.time[steps.first[inside]] / DAY)
-    listed = [float(one) for one in np.unique(days[~np.isnan(days)])]
+    listed = [float(item) for item in np.unique(days[~np.isnan(days)])]
     of_day = [_saving(_name(day), costs[days == day], seed) for day in listed]
     total = _saving("all", costs, seed)
     stops = _stop(days, costs, of_day, seed)
@@ -340,7 +340,7 @@ class _PairedCosts:
     means: Floats
 
     def __getitem__(self, rows: Bools) -> _PairedCosts:
-        held = {one.name: getattr(self, one.name)[rows] for one in fields(self)[:-1]}
+        held = {field.name: getattr(self, field.name)[rows] for field in fields(self)[:-1]}
         return replace(self, **held)
 
 
@@ -351,9 +351,9 @@ def _paired(
     """Both costs of each trajectory."""
     answered, first = steps.answered(names), steps.first
     sums = [
-        np.add.reduceat(one, first)
+        np.add.reduceat(item, first)
         for policy in (answered, arm)
-        for one in step_usd(steps, policy, periods, names)[:2]
+        for item in step_usd(steps, policy, periods, names)[:2]
     ]
     price = step_usd(steps, arm, periods, names)[2]
     other = answered != arm
@@ -437,12 +437,12 @@ def break_even(
     np.add.at(unknown, steps.trajectory, np.isnan(usd[0]) | np.isnan(usd[1]))
     told = ((unknown == 0) & began_between(steps, *between))[steps.trajectory]
     recorded, routed = (
-        np.bincount(policy[told], one[told], len(names))
-        for policy, one in zip((answered, arm), usd, strict=True)
+        np.bincount(policy[told], item[told], len(names))
+        for policy, item in zip((answered, arm), usd, strict=True)
     )
     saved, more = recorded.sum() - routed.sum(), routed - recorded
     factors = {name: 1 + saved / more[k] for k, name in enumerate(names) if more[k] > 1e-12}
-    return {name: float(one) for name, one in factors.items() if one > 0}
+    return {name: float(factor) for name, factor in factors.items() if factor > 0}
 
 
 def _mean_completions(
@@ -458,18 +458,18 @@ def _mean_completions(
 
 def _saving(day: str, costs: _PairedCosts, seed: int) -> DaySaving:
     known = np.asarray(~np.isnan(costs.shown).any(axis=1), dtype=np.bool_)
-    told = costs[known]
+    cost = costs[known]
     recorded = modelled = routed = saved = None
-    if len(told.shown):
-        recorded = None if np.isnan(told.own).any() else float(told.own.sum())
-        modelled, routed = (float(usd) for usd in told.shown.sum(axis=0))
-        codes = np.unique(told.task, return_inverse=True)[1]
-        used = told.foreign.any(axis=0)
-        columns = (told.least, told.most, *told.foreign[:, used].T)
-        parts = [np.bincount(codes, one).astype(np.float64) for one in columns]
+    if len(cost.shown):
+        recorded = None if np.isnan(cost.own).any() else float(cost.own.sum())
+        modelled, routed = (float(usd) for usd in cost.shown.sum(axis=0))
+        codes = np.unique(cost.task, return_inverse=True)[1]
+        used = cost.foreign.any(axis=0)
+        columns = (cost.least, cost.most, *cost.foreign[:, used].T)
+        parts = [np.bincount(codes, column).astype(np.float64) for column in columns]
         by_task = np.stack(parts, axis=1)
-        drawn = Draws(len(by_task), len(told.means) - 1, seed).sums(by_task)
-        added = (drawn[:, 2:] * told.means[1:, used]).sum(axis=1)
+        drawn = Draws(len(by_task), len(cost.means) - 1, seed).sums(by_task)
+        added = (drawn[:, 2:] * cost.means[1:, used]).sum(axis=1)
         low, high = (interval(drawn[:, k] - added)[k] for k in (0, 1))
         known_ends = len(by_task) >= FEWEST_TASKS
         saved = (modelled - routed, *((low, high) if known_ends else (np.nan, np.nan)))
@@ -527,8 +527,8 @@ def usage_cost(steps: Trajectories, periods: Periods) -> UsageCost:
     """
     usd, fresh = np.full((2, len(steps)), np.nan)
     for prices, inside in in_force(steps, periods):
-        for out, found in zip((usd, fresh), _usage_usd(steps, prices), strict=True):
-            out[inside] = found[inside]
+        for out, item in zip((usd, fresh), _usage_usd(steps, prices), strict=True):
+            out[inside] = item[inside]
     known = ~np.isnan(usd)
     told = steps.cost[known]
     return UsageCost(

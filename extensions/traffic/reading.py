@@ -85,7 +85,7 @@ def arm_prices(
     if pool is not None:
         rows |= _pool_rows(pool)
     rows |= {name: row for name in arms if name not in rows and (row := _listed(name))}
-    named = [one.rpartition("=") for one in caches]
+    named = [item.rpartition("=") for item in caches]
     for arm, _, rule in named:
         cache_rule(rule)
         if arm and arm not in rows:
@@ -105,8 +105,8 @@ def _listed(name: str) -> dict[str, Any] | None:
     from routeyard.pipelines.collect.prices import list_price
 
     provider, _, model = name.partition("/")
-    found = list_price(provider, model) if model else None
-    return None if found is None else {"model_id": name, "provider": provider, **found.columns}
+    price = list_price(provider, model) if model else None
+    return None if price is None else {"model_id": name, "provider": provider, **price.columns}
 
 
 def _pool_rows(path: Path) -> dict[str, dict[str, Any]]:
@@ -145,12 +145,12 @@ def priced_from(
         for name, row in _pool_rows(pool).items():
             day = str(row.get("price_date") or "") if number else ""
             dated.setdefault(day, {})[name] = row
-    found: list[tuple[float, dict[str, Mapping[str, Any]]]] = []
+    numbers: list[tuple[float, dict[str, Mapping[str, Any]]]] = []
     now: dict[str, Mapping[str, Any]] = dict(models)
     for day in sorted({"", *dated}):
         now = now | dated.get(day, {})
-        found.append((day_second(day), now))
-    return found
+        numbers.append((day_second(day), now))
+    return numbers
 
 
 def day_second(day: str) -> float:

@@ -78,7 +78,7 @@ class Trajectories:
 
     def answered(self, names: Sequence[str]) -> Ints:
         """(n,) number in `names` of the arm that answered; −1 where it is not among them."""
-        return np.array([names.index(one) if one in names else -1 for one in self.arms])[self.arm]
+        return np.array([names.index(arm) if arm in names else -1 for arm in self.arms])[self.arm]
 
 
 def trajectories_of(steps: pa.Table) -> Trajectories:
@@ -137,11 +137,11 @@ def _starts(first: Bools, prompt: Floats, step: Ints, parent: Floats) -> tuple[B
     """(steps that extend nothing known, steps that are assumed to extend the one before)."""
     before = np.concatenate([[np.nan], prompt[:-1]])
     previous = np.concatenate([[-1], step[:-1]])
-    told = ~np.isnan(parent)
+    mask = ~np.isnan(parent)
     # Without a recorded parent: a prompt that shrinks has been rewritten.
     grows = prompt >= before
-    starts = first | (told & (parent != previous)) | (~told & ~grows)
-    return starts, ~told & ~starts
+    starts = first | (mask & (parent != previous)) | (~mask & ~grows)
+    return starts, ~mask & ~starts
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[Ints, tuple[str, ...]]:
@@ -208,7 +208,7 @@ def audit_steps(steps: pa.Table) -> list[StepFinding]:
     """
     import duckdb
 
-    found = []
+    results = []
     texts = statements(Path(__file__).with_name("audit.sql"))
     with duckdb.connect() as connection:
         connection.register("steps", steps)
@@ -219,8 +219,8 @@ def audit_steps(steps: pa.Table) -> list[StepFinding]:
             ).fetchall()
             if rows:
                 shown = tuple((q, m, s, k) for q, m, s, k, _ in rows)
-                found.append(StepFinding(check, says, rows[0][-1], shown))
-    return found
+                results.append(StepFinding(check, says, rows[0][-1], shown))
+    return results
 
 
 # Policies of arms as text: which arm serves each step.
@@ -260,10 +260,10 @@ def policy_arms(
         count, _, arms = rest.partition(":")
         if not count.isdigit() or int(count) < 1:
             raise BadInput(f"{count!r} is no number of steps", where=text)
-        one, other = _pair(arms, names, text)
+        item, other = _pair(arms, names, text)
         number = _within(steps)
         chosen = number < int(count) if word == "first" else number % int(count) == 0
-        return np.where(chosen, one, other)
+        return np.where(chosen, item, other)
     if Path(text).is_file() and table is not None:
         return _from_file(Path(text), steps, names, table)
     raise BadInput(
@@ -280,18 +280,18 @@ def _within(steps: Trajectories) -> Ints:
 def _pair(text: str, names: tuple[str, ...], where: str) -> tuple[int, int]:
     """Two arms with a colon between; a name may hold colons itself if that leaves one reading."""
     parts = text.split(":")
-    found = {
+    results = {
         (":".join(parts[:k]), ":".join(parts[k:]))
         for k in range(1, len(parts))
         if ":".join(parts[:k]) in names and ":".join(parts[k:]) in names
     }
-    if len(found) != 1:
-        one, _, other = text.partition(":")
-        for name in (one, other):
+    if len(results) != 1:
+        item, _, other = text.partition(":")
+        for name in (item, other):
             _number(name, names)
         raise BadInput("the two arms can be read in several ways", where=where)
-    one, other = found.pop()
-    return names.index(one), names.index(other)
+    item, other = results.pop()
+    return names.index(item), names.index(other)
 
 
 def _number(name: str, names: tuple[str, ...]) -> int:
@@ -312,15 +312,15 @@ def _from_file(path: Path, steps: Trajectories, names: tuple[str, ...], table: p
             raise BadInput(f"record {number} has no {lacking[0]!r}", where=str(path))
         arms[tuple(str(row[name]) for name in key)] = str(row["arm"])
     rows = table.select(list(key)).take(pa.array(steps.order)).to_pylist()
-    found = [arms.get(tuple(str(row[name]) for name in key)) for row in rows]
-    if None in found:
-        row = rows[found.index(None)]
+    file = [arms.get(tuple(str(row[name]) for name in key)) for row in rows]
+    if None in file:
+        row = rows[file.index(None)]
         raise BadInput(
-            f"{found.count(None):,} of {len(rows):,} steps have no arm, such as {row}",
+            f"{file.count(None):,} of {len(rows):,} steps have no arm, such as {row}",
             where=str(path),
             next_step="name an arm for every step",
         )
-    return np.array([_number(str(name), names) for name in found])
+    return np.array([_number(str(name), names) for name in file])
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,7 +419,7 @@ class PriceTable:
         rules = [cache_rule(row.rule) for row in rows]
 
         def column(of: Sequence[Any], name: str) -> Floats:
-            return np.array([getattr(one, name) for one in of], dtype=np.float64)  # None is NaN
+            return np.array([getattr(item, name) for item in of], dtype=np.float64)  # None is NaN
 
         up_to = column(rows, "up_to")
         return cls(
@@ -455,9 +455,9 @@ def _last_of_arm(part: Ints, arm: Ints) -> Ints:
     key = part * (int(arm.max(initial=0)) + 1) + arm
     order = np.argsort(key, kind="stable")
     same = key[order[1:]] == key[order[:-1]]
-    found = np.full(len(key), -1, np.int64)
-    found[order[1:][same]] = order[:-1][same]
-    return found
+    values = np.full(len(key), -1, np.int64)
+    values[order[1:][same]] = order[:-1][same]
+    return values
 
 
 def _reusable(
@@ -539,5 +539,5 @@ def sufficient_arms(steps: pa.Table, enough: float = 1.0) -> SufficientArms:
     sql = Path(__file__).with_name("sufficient.sql").read_text(encoding="utf-8")
     with duckdb.connect() as connection:
         connection.register("steps", steps)
-        found = connection.sql(sql, params=[enough]).to_arrow_table()
-    return SufficientArms(found, steps.num_rows)
+        result = connection.sql(sql, params=[enough]).to_arrow_table()
+    return SufficientArms(result, steps.num_rows)

@@ -198,8 +198,8 @@ class ShadowReport:
         yield f"# {self.router} in the shadow of a log"
         yield ""
         yield f"{self.trajectories:,} trajectories of {self.tasks:,} tasks, {self.steps:,} calls."
-        yield from (f"- audit: {one}" for one in self.findings)
-        yield from (f"- {one}" for one in self.usage.lines())
+        yield from (f"- audit: {finding}" for finding in self.findings)
+        yield from (f"- {line}" for line in self.usage.lines())
         yield ""
         yield "| arm | calls in the log | calls of the router |"
         yield "| --- | ---: | ---: |"
@@ -208,9 +208,9 @@ class ShadowReport:
         yield from self._cost()
         yield from self._outcomes()
         yield from ("", "## What this log cannot tell", "")
-        yield from (f"- {one}" for one in self.cannot)
+        yield from (f"- {item}" for item in self.cannot)
         yield from ("", "## What is assumed", "")
-        yield from (f"- {one}" for one in self.assumptions)
+        yield from (f"- {assumption}" for assumption in self.assumptions)
 
     def _cost(self) -> Iterator[str]:
         total = self.savings.total
@@ -252,30 +252,30 @@ class ShadowReport:
             yield f"| {day.day} | {day.trajectories:,}{lost} | {paid} | {saved} |"
 
     def _outcomes(self) -> Iterator[str]:
-        found = self.achieved
+        result = self.achieved
         yield from ("", "## Would it have been as good?", "")
-        if found.logged is None or found.bounds is None or found.agreeing is None:
-            yield f"It is unknown: {found.refused}."
+        if result.logged is None or result.bounds is None or result.agreeing is None:
+            yield f"It is unknown: {result.refused}."
             return
         yield (
-            f"{found.with_outcome:,} of {found.trajectories:,} trajectories have an outcome, "
-            f"{found.logged:.3f} in the mean. In {found.agreeing:.1%} of them the router chooses "
-            f"what was chosen; so its mean lies between {found.bounds[0]:.3f} and "
-            f"{found.bounds[1]:.3f}, whatever the other arms would have done."
+            f"{result.with_outcome:,} of {result.trajectories:,} trajectories have an outcome, "
+            f"{result.logged:.3f} in the mean. In {result.agreeing:.1%} of them the router chooses "
+            f"what was chosen; so its mean lies between {result.bounds[0]:.3f} and "
+            f"{result.bounds[1]:.3f}, whatever the other arms would have done."
         )
-        if found.estimate is None:
-            yield f"No estimate within: {found.refused}."
+        if result.estimate is None:
+            yield f"No estimate within: {result.refused}."
             return
         yield from ("", "| estimate | mean outcome (95 %) |", "| --- | ---: |")
-        for one in (found.estimate.logged, *found.estimate.values):
-            yield f"| {one.estimator} | {one.value:.3f} ({one.low:.3f} to {one.high:.3f}) |"
+        for item in (result.estimate.logged, *result.estimate.values):
+            yield f"| {item.estimator} | {item.value:.3f} ({item.low:.3f} to {item.high:.3f}) |"
         yield ""
         yield (
-            f"Effective sample size {found.estimate.effective:,.0f} of "
-            f"{found.estimate.decisions:,} decisions; least propensity "
-            f"{found.estimate.least_propensity:.3g}."
+            f"Effective sample size {result.estimate.effective:,.0f} of "
+            f"{result.estimate.decisions:,} decisions; least propensity "
+            f"{result.estimate.least_propensity:.3g}."
         )
-        yield from (f"- {one}" for one in found.estimate.cautions)
+        yield from (f"- {caution}" for caution in result.estimate.cautions)
 
 
 def _usd(amount: float | None) -> str:
@@ -309,10 +309,10 @@ def shadow(
         BadInput: no steps, no prices, a router that cannot read this log, several without a day,
             or nothing from that day on.
     """
-    saved = [one for one in routers if Path(one).is_dir()]
+    saved = [router for router in routers if Path(router).is_dir()]
     recorded = read_steps(logs, session=session, prompts=bool(saved))
     steps = trajectories_of(recorded.steps)
-    arms = arms_in([one for one in routers if one not in saved], steps.arms)
+    arms = arms_in([router for router in routers if router not in saved], steps.arms)
     periods = [
         (start, arm_prices(rows, None, caches, arms))
         for start, rows in priced_from(recorded.models, pools)
@@ -326,16 +326,16 @@ def shadow(
         )
     names = tuple(sorted({*steps.arms, *(name for _, prices in periods for name in prices)}))
     given = {
-        one: _by_router(Path(one), recorded, steps, names, encoder)
-        if one in saved
-        else policy_arms(one, steps, names, recorded.steps)
-        for one in routers
+        router: _by_router(Path(router), recorded, steps, names, encoder)
+        if router in saved
+        else policy_arms(router, steps, names, recorded.steps)
+        for router in routers
     }
     start = _judged_from(after, routers, steps)
     draws: dict[str, Any] = {"resamples": resamples, "seed": seed}
     chosen, past = _chosen(steps, given, periods, names, start, draws)
     arm, last = given[chosen], periods[-1][1]
-    found = achieved(
+    result = achieved(
         steps, arm, names, propensities_of(recorded.steps, steps), propensities=propensities,
         # The past chose the router: it does not judge it.
         among=began_between(steps, start, np.inf), **draws,
@@ -350,10 +350,10 @@ def shadow(
         usage=usage_cost(steps, periods),
         savings=saving,
         break_even=break_even(steps, arm, periods, names, between=(start, np.inf)),
-        achieved=found,
+        achieved=result,
         check=cache_check(steps, last),
         findings=audit_steps(recorded.steps),
-        cannot=_cannot(recorded, steps, arm, names, found, saving),
+        cannot=_cannot(recorded, steps, arm, names, result, saving),
         assumptions=assumptions(steps, names),
         after=after,
         past=past,
@@ -395,12 +395,12 @@ def _chosen(
     if start == -np.inf:
         return next(iter(given)), {}
     past = {
-        one: savings(steps, arm, periods, names, between=(-np.inf, start), **draws).total
-        for one, arm in given.items()
+        item: savings(steps, arm, periods, names, between=(-np.inf, start), **draws).total
+        for item, arm in given.items()
     }
-    least = {one: np.nan_to_num(day.saved[1], nan=-np.inf) if day.saved else -np.inf
-             for one, day in past.items()}  # fmt: skip
-    return max(given, key=lambda one: (least[one], one)), past
+    least = {item: np.nan_to_num(day.saved[1], nan=-np.inf) if day.saved else -np.inf
+             for item, day in past.items()}  # fmt: skip
+    return max(given, key=lambda item: (least[item], item)), past
 
 
 def _by_router(
@@ -413,7 +413,7 @@ def _by_router(
 
     first = steps.first
     asked = [recorded.prompts[k] for k in steps.order[first]] if recorded.prompts else []
-    lacking = len(first) - sum(bool(one) for one in asked)
+    lacking = len(first) - sum(bool(item) for item in asked)
     if lacking:
         raise BadInput(
             f"{lacking:,} of {len(first):,} trajectories do not say what was asked, which the "
@@ -422,18 +422,18 @@ def _by_router(
             next_step="log the messages, or give the router's choices as a file with query_id, "
             "model_id, sample, step and arm",
         )
-    chosen = choices_of(place, [str(one) for one in asked], encoder=encoder or TFIDF)
+    chosen = choices_of(place, [str(item) for item in asked], encoder=encoder or TFIDF)
     unpriced = sorted(set(chosen) - set(names))
     if unpriced:
         raise BadInput(f"no price is known of {unpriced[0]!r}, which the router chooses")
-    return np.array([names.index(one) for one in chosen])[steps.trajectory]
+    return np.array([names.index(item) for item in chosen])[steps.trajectory]
 
 
 def _shares(
     steps: Trajectories, arm: Ints, names: tuple[str, ...]
 ) -> dict[str, tuple[float, float]]:
     logged = steps.answered(names)
-    counts = [np.bincount(one, minlength=len(names)) / len(steps) for one in (logged, arm)]
+    counts = [np.bincount(item, minlength=len(names)) / len(steps) for item in (logged, arm)]
     return {
         name: (float(counts[0][k]), float(counts[1][k]))
         for k, name in enumerate(names)

@@ -96,14 +96,14 @@ def zoo_tune_command(
     )
     core, chosen = read(read_release(release), scheme)
     folder = out_folder(release, out)
-    found = plan_of(core, chosen, grid, settings, folder)
-    print_plan(found)
+    result = plan_of(core, chosen, grid, settings, folder)
+    print_plan(result)
     if plan:
         lines = (
             f"{row['cell']:<44} {row['steps']:>8,} steps {row['tokens']:>12,} tokens"
             f"{'  done' if row['done'] else ''}"
-            for row in found["cells"]
+            for row in result["cells"]
         )
-        return Output(found, lines)
+        return Output(result, lines)
     done = tune(core, chosen, grid, settings, folder)
     return Output(done, (folder / "table.md").read_text(encoding="utf-8"))

@@ -52,24 +52,24 @@ class Encoder:
         import torch
 
         tokenizer = self.model.tokenizer
-        longest = max(len(one) for one in ids)
+        longest = max(len(entry) for entry in ids)
         padded = np.full((len(ids), longest), tokenizer.pad_token_id or 0, dtype=np.int64)
         mask = np.zeros_like(padded)
-        for row, one in enumerate(ids):
+        for row, item in enumerate(ids):
             at = (
-                slice(longest - len(one), None)
+                slice(longest - len(item), None)
                 if tokenizer.padding_side == "left"
-                else slice(len(one))
+                else slice(len(item))
             )
-            padded[row, at], mask[row, at] = one, 1
+            padded[row, at], mask[row, at] = item, 1
         device = next(self.model.parameters()).device
         features = {
             "input_ids": torch.from_numpy(padded).to(device),
             "attention_mask": torch.from_numpy(mask).to(device),
         }
         with self.autocast():
-            found = self.model(features)["sentence_embedding"]
-        return torch.nn.functional.normalize(found.float(), dim=1).cpu()
+            result = self.model(features)["sentence_embedding"]
+        return torch.nn.functional.normalize(result.float(), dim=1).cpu()
 
     def vectors(
         self, ids: Sequence[Ids], on_progress: Callable[[int, int], None] | None = None
@@ -77,7 +77,7 @@ class Encoder:
         """(n, d) vectors without gradients; texts of one length go together."""
         import torch
 
-        order = np.argsort([len(one) for one in ids], kind="stable")
+        order = np.argsort([len(item) for item in ids], kind="stable")
         out = np.empty((len(ids), self.size), dtype=np.float32)
         self.model.eval()
         with torch.no_grad():
@@ -143,13 +143,13 @@ def batches(ids: Sequence[Ids], size: int, seed: int, epoch: int) -> list[Ints]:
     """
     draw = np.random.default_rng([seed, epoch])
     order = draw.permutation(len(ids))
-    lengths = np.array([len(one) for one in ids])
-    found: list[Ints] = []
+    lengths = np.array([len(item) for item in ids])
+    numbers: list[Ints] = []
     for first in range(0, len(order), size * WINDOW):
         window = order[first : first + size * WINDOW]
         window = window[np.argsort(lengths[window], kind="stable")]
-        found += [window[k : k + size] for k in range(0, len(window), size)]
-    return [found[k] for k in draw.permutation(len(found))]
+        numbers += [window[k : k + size] for k in range(0, len(window), size)]
+    return [numbers[k] for k in draw.permutation(len(numbers))]
 
 
 def pieces(rows: Ints, micro: int) -> list[Ints]:
@@ -188,13 +188,13 @@ def accelerator_of(settings: TuningSettings) -> Any:
     # Of the process, and refused for another precision: each training has its own.
     AcceleratorState._reset_state(reset_partial_state=True)
     mixed = "bf16" if settings.precision == "bf16" else "no"
-    found = Accelerator(mixed_precision=mixed, cpu=settings.device == "cpu")
-    if found.num_processes > 1:
+    accelerator = Accelerator(mixed_precision=mixed, cpu=settings.device == "cpu")
+    if accelerator.num_processes > 1:
         raise BadInput(
             "a training is one process with one device",
             next_step="start it without `accelerate launch`; cells of a grid can run side by side",
         )
-    return found
+    return accelerator
 
 
 @contextmanager

@@ -179,10 +179,10 @@ def newest(place: Path, fingerprint: str) -> tuple[Progress, dict[str, Any]] | N
             if words.pop("format") != FORMAT or words.pop("fingerprint") != fingerprint:
                 continue
             words["best"], words["losses"] = tuple(words["best"]), tuple(words["losses"])
-            found = Progress(**words)
-            if found.best_step >= 0 and not best_file(place, found.best_step).is_file():
+            progress = Progress(**words)
+            if progress.best_step >= 0 and not best_file(place, progress.best_step).is_file():
                 continue
-            return found, load_file(folder / "state.safetensors")
+            return progress, load_file(folder / "state.safetensors")
         except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             continue
     return None
@@ -203,8 +203,8 @@ def save_best(place: Path, step: int, tensors: Mapping[str, Any]) -> None:
 def load_best(place: Path, step: int) -> dict[str, Any]:
     from safetensors.torch import load_file
 
-    found: dict[str, Any] = load_file(best_file(place, step))
-    return found
+    file: dict[str, Any] = load_file(best_file(place, step))
+    return file
 
 
 def _apart(tensors: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,9 +267,9 @@ def tune(
             first = fit(type(head)(seed=head.seed, **head.settings), train)
             network.load_state_dict(first.network.state_dict())
         run = _Run(head, network, encoder, train, held, settings, place, fingerprint)
-        found = newest(place, fingerprint)
-        if found is not None:
-            run.restore(*found)
+        result = newest(place, fingerprint)
+        if result is not None:
+            run.restore(*result)
         run.to_the_end(accelerator, on_progress)
         best = load_best(place, run.progress.best_step)
         encoder.model.load_state_dict(_named(best, "encoder."))
@@ -383,14 +383,14 @@ class _Run:
         """All that the next step depends on, as named tensors."""
         import torch
 
-        found = self._weights()
+        tensors = self._weights()
         for k, state in self.optimiser.state_dict()["state"].items():
-            found |= {f"optimiser.{k}.{name}": value for name, value in state.items()}
-        found["random.torch"] = torch.get_rng_state()
-        found["random.noise"] = self.noise.get_state()
+            tensors |= {f"optimiser.{k}.{name}": value for name, value in state.items()}
+        tensors["random.torch"] = torch.get_rng_state()
+        tensors["random.noise"] = self.noise.get_state()
         if self.s.device != "cpu":
-            found["random.device"] = torch.cuda.get_rng_state()
-        return found
+            tensors["random.device"] = torch.cuda.get_rng_state()
+        return tensors
 
     def restore(self, progress: Progress, tensors: dict[str, Any]) -> None:
         import torch
@@ -516,10 +516,10 @@ def run(
 def recorded(folder: Path) -> dict[str, Any] | None:
     """What a cell came to; None when it is not done."""
     try:
-        found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        data: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found
+    return data
 
 
 def choices(folder: Path, record: dict[str, Any], core: Core, scheme: str) -> pa.Table:

@@ -54,17 +54,17 @@ class Grid:
     def cells(self, encoder: str, available: int) -> list[TuningCell]:
         """The cells of one encoder: frozen ones first, the neighbours' reference among them."""
         rows = sorted({min(n, available) if n else available for n in self.amounts})
-        found = []
+        results = []
         for n in rows:
             if "frozen" in self.ways:
-                found.append(TuningCell(REFERENCE_ROUTER, encoder, n, False, self.seeds[0]))
+                results.append(TuningCell(REFERENCE_ROUTER, encoder, n, False, self.seeds[0]))
             for way in self.ways:
-                found += [
+                results += [
                     TuningCell(router, encoder, n, way == "tuned", seed)
                     for router in self.routers
                     for seed in self.seeds
                 ]
-        return found
+        return results
 
 
 def grid_of(
@@ -164,11 +164,11 @@ def tune(
         )
         for cell in grid.cells(encoder, len(core.rows(scheme, "train"))):
             with counter("tune", "questions") as advance:
-                found = run(cell, bench, settings, out, advance)
+                result = run(cell, bench, settings, out, advance)
             line(
                 "tune",
-                f"{cell.name}: validation {found['validation']:.2%}, test {found['test']:.2%}, "
-                f"{found['seconds']:,.0f} s, peak {found['peak_mb'] / 1e3:.1f} GB",
+                f"{cell.name}: validation {result['validation']:.2%}, test {result['test']:.2%}, "
+                f"{result['seconds']:,.0f} s, peak {result['peak_mb'] / 1e3:.1f} GB",
             )
     return written(core, scheme, out)
 
@@ -187,10 +187,10 @@ def frozen(
     had = torch.get_num_threads()
     torch.set_num_threads(settings.threads)
     try:
-        one = Encoder(encoder, settings.tokens)
-        one.model.to(settings.device)
+        item = Encoder(encoder, settings.tokens)
+        item.model.to(settings.device)
         with counter("encode", "questions") as advance:
-            vectors = one.vectors(one.ids(core.prompts), advance)
+            vectors = item.vectors(item.ids(core.prompts), advance)
     finally:
         torch.set_num_threads(had)
     with replacing(path) as unfinished:

@@ -129,8 +129,8 @@ def _of_memory(error: Exception, words: list[str]) -> str | None:
     """The message that memory ran out; None where another thing happened."""
     from routeyard.pipelines.common.machine import named
 
-    found = named(error, f"`routeyard {' '.join(words[:1])}`")
-    return f"error: {found}" if found is not None else None
+    result = named(error, f"`routeyard {' '.join(words[:1])}`")
+    return f"error: {result}" if result is not None else None
 
 
 def _stopped() -> str:

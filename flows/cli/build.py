@@ -50,8 +50,8 @@ def plan_command(
     from routeyard.flows.plan import plan_build, show
 
     changes = collect_changes(reask, reask_truncated)
-    found = plan_build(recipe, str(workspace), changes, scale=scale, read_sources=read)
-    return Output(found, lambda: show(found))
+    result = plan_build(recipe, str(workspace), changes, scale=scale, read_sources=read)
+    return Output(result, lambda: show(result))
 
 
 def build_command(
@@ -127,8 +127,8 @@ def build_command(
 
 def collect_changes(reask: list[str] | None, reask_truncated: int | None) -> dict[str, Any]:
     """What options say that one run asks again."""
-    given = {"reask": reask or None, "reask_truncated": reask_truncated}
-    return {key: value for key, value in given.items() if value is not None}
+    changes = {"reask": reask or None, "reask_truncated": reask_truncated}
+    return {key: value for key, value in changes.items() if value is not None}
 
 
 def status_command(recipe: str, workspace: Workspace = YARD) -> Output:
@@ -203,8 +203,8 @@ def deploy_command(
         replace=replace,
     )
     lines = [f"deployed  {made.name}"]
-    for one, slots in made.limits.items():
-        lines.append(f"limit     {one}: {slots} calls in flight over all workers")
+    for item, slots in made.limits.items():
+        lines.append(f"limit     {item}: {slots} calls in flight over all workers")
     if not made.scheduled:
         lines.append("no schedule: it runs when it is started (--cron or --interval gives one)")
     if not made.workers:
@@ -249,8 +249,8 @@ def import_command(
     if format == "list":
         known = {n: IMPORTERS.get(n) for n in IMPORTERS.names()}
         rows = [
-            {"format": n, "title": one.title, "license": one.license, "layout": one.layout}
-            for n, one in known.items()
+            {"format": n, "title": item.title, "license": item.license, "layout": item.layout}
+            for n, item in known.items()
         ]
         return Output(rows, (line for row in rows for line in _shown(**row)))
     if format == "preferences" and path is not None:
@@ -299,11 +299,11 @@ def _audited(folder: Path) -> list[str]:
     from routeyard.datacards.reports.health import whom
     from routeyard.flows.audits import audit_import
 
-    found = audit_import(folder)
-    grave = [one for one in found.findings if one.severity == "grave"]
-    doubts = sum(one.severity == "doubt" for one in found.findings)
-    lines = [f"audit: {found.verdict} ({len(grave):,} grave findings, {doubts:,} doubts)"]
-    lines += [f"  {one.kind}: {whom(one.about, one.parts)}: {one.says}" for one in grave[:5]]
+    result = audit_import(folder)
+    grave = [finding for finding in result.findings if finding.severity == "grave"]
+    doubts = sum(finding.severity == "doubt" for finding in result.findings)
+    lines = [f"audit: {result.verdict} ({len(grave):,} grave findings, {doubts:,} doubts)"]
+    lines += [f"  {item.kind}: {whom(item.about, item.parts)}: {item.says}" for item in grave[:5]]
     if grave or doubts:
         lines.append(f"  all of them: routeyard audit {folder}")
     return lines
@@ -363,17 +363,17 @@ def _listed(domain: str | None) -> Output:
         raise BadInput(f"there is no domain {domain!r}", next_step=did_you_mean(domain, known))
     rows: list[dict[str, Any]] = [
         {
-            "name": one.name,
-            "domain": one.source.domain,
-            "dataset": one.source.hub_id or one.source.path,
-            "scorer": one.source.scorer,
-            "license": one.source.license,
-            "columns": len(one.columns),
-            "unconfirmed": list(one.unconfirmed),
+            "name": item.name,
+            "domain": item.source.domain,
+            "dataset": item.source.hub_id or item.source.path,
+            "scorer": item.source.scorer,
+            "license": item.source.license,
+            "columns": len(item.columns),
+            "unconfirmed": list(item.unconfirmed),
         }
         for group, names in known.items()
         if domain in (None, group)
-        for one in map(entry, names)
+        for item in map(entry, names)
     ]
     lines = [
         f"{row['name']:<20} {row['domain']:<12} {row['scorer']:<18} {row['dataset']}"
@@ -393,23 +393,23 @@ def _source(name: str) -> Output:
 
     from routeyard.pipelines.ingest.catalog import entry
 
-    found = entry(name)
-    source = found.source.model_dump(mode="json", exclude_unset=True)
-    data = {"source": source, "columns": found.columns, "unconfirmed": found.unconfirmed}
-    data |= {"evidence": found.evidence, "citation": found.citation, "defects": found.defects}
-    one, row = (
+    result = entry(name)
+    source = result.source.model_dump(mode="json", exclude_unset=True)
+    data = {"source": source, "columns": result.columns, "unconfirmed": result.unconfirmed}
+    data |= {"evidence": result.evidence, "citation": result.citation, "defects": result.defects}
+    item, row = (
         yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=100).rstrip("\n")
-        for shown in ([source], dict(found.becomes[0]))
+        for shown in ([source], dict(result.becomes[0]))
     )
-    marked = [f"{c} (unconfirmed)" if c in found.unconfirmed else c for c in found.columns]
+    marked = [f"{c} (unconfirmed)" if c in result.unconfirmed else c for c in result.columns]
     lines = [
-        f"{one}\n\ncolumns:   {', '.join(marked)}",
-        f"evidence:  {found.evidence}",
-        f"citation:  {found.citation}",
-        *(f"defect:    {defect}" for defect in found.defects),
+        f"{item}\n\ncolumns:   {', '.join(marked)}",
+        f"evidence:  {result.evidence}",
+        f"citation:  {result.citation}",
+        *(f"defect:    {defect}" for defect in result.defects),
         f"\nOne row of the dataset becomes:\n{row}",
     ]
-    return Output(data | {"becomes": found.becomes}, lines)
+    return Output(data | {"becomes": result.becomes}, lines)
 
 
 def _checked(name: str, file: str | None, rows: int) -> Output:
@@ -418,12 +418,12 @@ def _checked(name: str, file: str | None, rows: int) -> Output:
     from routeyard.pipelines.ingest.catalog import entry
     from routeyard.pipelines.ingest.sources import check, sample
 
-    found = entry(name)
-    read = sample(found.source, file, rows=rows)
+    result = entry(name)
+    read = sample(result.source, file, rows=rows)
     if not read:
-        raise SourceError("there are no rows", where=str(file or found.source.hub_id))
-    done = check(found, read)
-    lines = [f"{done.rows} rows read of {file or found.source.hub_id or found.source.path}"]
+        raise SourceError("there are no rows", where=str(file or result.source.hub_id))
+    done = check(result, read)
+    lines = [f"{done.rows} rows read of {file or result.source.hub_id or result.source.path}"]
     for words, columns in (
         ("not in the data", done.missing),
         ("not in the catalog", done.new),

@@ -96,9 +96,9 @@ def audit_command(
     if labels:
         return _labels(str(path), workspace, show, out)
     if release is not None:
-        found = audit_submitted(path, release, beside, scheme, arena, reworded)
-    elif given := [n for n, one in {"beside": beside, "scheme": scheme, "arena": arena,
-                                    "reworded": reworded}.items() if one is not None]:  # fmt: skip
+        result = audit_submitted(path, release, beside, scheme, arena, reworded)
+    elif given := [n for n, item in {"beside": beside, "scheme": scheme, "arena": arena,
+                                    "reworded": reworded}.items() if item is not None]:  # fmt: skip
         raise BadInput(
             f"--{given[0]} is about choices, and no release is named that they are for",
             next_step="add --release yard/releases/<name>/<version>",
@@ -106,40 +106,40 @@ def audit_command(
     elif recipe is not None or (path / "stages").is_dir() or (path / "ledger").is_dir():
         return _metering(path, recipe)
     else:
-        found = audit_path(path)
+        result = audit_path(path)
     if out is not None:
-        write_page(found, out)
+        write_page(result, out)
     return Output(
-        found.data,
-        map(in_line, _audit_lines(found, show)),
-        exit_code=3 if found.verdict == "defective" else 0,
+        result.data,
+        map(in_line, _audit_lines(result, show)),
+        exit_code=3 if result.verdict == "defective" else 0,
     )
 
 
-def _audit_lines(found: AuditPage, show: int) -> Iterator[str]:
+def _audit_lines(page: AuditPage, show: int) -> Iterator[str]:
     from routeyard.datacards.reports.health import whom
 
-    looked_at = ", ".join(f"{count:,} {name}" for name, count in found.looked_at.items())
-    yield f"{found.title}: {found.verdict}"
-    yield f"looked at {found.of}: {looked_at}" if looked_at else f"looked at {found.of}"
-    yield from (f"note: {note}" for note in found.notes)
-    kinds = Counter(one.kind for one in found.findings)
+    looked_at = ", ".join(f"{count:,} {name}" for name, count in page.looked_at.items())
+    yield f"{page.title}: {page.verdict}"
+    yield f"looked at {page.of}: {looked_at}" if looked_at else f"looked at {page.of}"
+    yield from (f"note: {note}" for note in page.notes)
+    kinds = Counter(item.kind for item in page.findings)
     shown: Counter[str] = Counter()
-    for one in found.findings:
-        shown[one.kind] += 1
-        if shown[one.kind] > show:
+    for finding in page.findings:
+        shown[finding.kind] += 1
+        if shown[finding.kind] > show:
             continue
-        yield f"{one.severity}: {one.kind}: {whom(one.about, one.parts)}"
-        yield f"  {one.says}"
-        yield f"  when mended: {one.effect}; mend with {one.key}"
-        if one.rows:
-            yield f"  rows: {'; '.join(_row(row) for row in one.rows[:3])}"
-        if shown[one.kind] == show < kinds[one.kind]:
-            yield f"  … and {kinds[one.kind] - show:,} more of this kind (--show N, or --json)"
-    if not found.findings:
+        yield f"{finding.severity}: {finding.kind}: {whom(finding.about, finding.parts)}"
+        yield f"  {finding.says}"
+        yield f"  when mended: {finding.effect}; mend with {finding.key}"
+        if finding.rows:
+            yield f"  rows: {'; '.join(_row(row) for row in finding.rows[:3])}"
+        if shown[finding.kind] == show < kinds[finding.kind]:
+            yield f"  … and {kinds[finding.kind] - show:,} more of this kind (--show N, or --json)"
+    if not page.findings:
         yield "nothing was found"
-    if found.not_checked:
-        lacking = ", ".join(f"{name} ({column})" for name, column in found.not_checked.items())
+    if page.not_checked:
+        lacking = ", ".join(f"{name} ({column})" for name, column in page.not_checked.items())
         yield f"not checked, as the source lacks a column: {lacking}"
 
 
@@ -152,69 +152,69 @@ def _metering(workspace: Path, recipe: str | None) -> Output:
     from routeyard.flows.metering_audit import audit_workspace
     from routeyard.pipelines.audit.metering import SHOWN
 
-    found = audit_workspace(workspace, recipe)
-    whole = [(f, None) for f in found.unresolved] + [(f, w.reason) for f, w in found.waived]
-    rows = [asdict(f) | {"waived": why, "at": found.rows(f, SHOWN)} for f, why in whole]
+    value = audit_workspace(workspace, recipe)
+    whole = [(f, None) for f in value.unresolved] + [(f, w.reason) for f, w in value.waived]
+    rows = [asdict(f) | {"waived": why, "at": value.rows(f, SHOWN)} for f, why in whole]
     lines = []
-    for finding in found.unresolved:
+    for finding in value.unresolved:
         more = ", …" if finding.count > 5 else ""
         lines.append(f"{finding.check}: {finding.model_id}: {finding.count:,} {finding.says}")
-        lines.append(f"  rows: {', '.join(found.rows(finding, 5))}{more}")
-    lines += [f"{f.check}: {f.model_id}: waived: {w.reason}" for f, w in found.waived]
-    if not found.unresolved:
-        lines.append("metering: no unresolved finding" if found.waived else "metering: no findings")
-    if found.of != "the ledger":
-        lines.append(f"looked at: {found.of}")
-    return Output(rows, lines, exit_code=3 if found.unresolved else 0)
+        lines.append(f"  rows: {', '.join(value.rows(finding, 5))}{more}")
+    lines += [f"{f.check}: {f.model_id}: waived: {w.reason}" for f, w in value.waived]
+    if not value.unresolved:
+        lines.append("metering: no unresolved finding" if value.waived else "metering: no findings")
+    if value.of != "the ledger":
+        lines.append(f"looked at: {value.of}")
+    return Output(rows, lines, exit_code=3 if value.unresolved else 0)
 
 
 def _labels(benchmark: str, workspace: Path, show: int, out: Path | None) -> Output:
     """Labels of a build or a release that should not be trusted."""
     from routeyard.flows.label_audits import audit_labels
 
-    found = audit_labels(benchmark, workspace)
+    labels = audit_labels(benchmark, workspace)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        for name, table in found.audit.tables.items():
+        for name, table in labels.audit.tables.items():
             write_csv(table, out / f"{name}.csv")
     data = {
         "findings": [
-            {"kind": one.kind, "about": one.about, "says": one.says}
-            | ({} if one.probability is None else {"probability": one.probability})
-            for one in found.audit.findings
+            {"kind": finding.kind, "about": finding.about, "says": finding.says}
+            | ({} if finding.probability is None else {"probability": finding.probability})
+            for finding in labels.audit.findings
         ],
-        "accuracy": found.audit.tables.get("accuracy", []),
-        "not_labelled": found.losses,
-        "duplicates_looked_for": found.duplicates_looked_for,
+        "accuracy": labels.audit.tables.get("accuracy", []),
+        "not_labelled": labels.losses,
+        "duplicates_looked_for": labels.duplicates_looked_for,
     }
-    return Output(data, _audit_labels_lines(found, show))
+    return Output(data, _audit_labels_lines(labels, show))
 
 
-def _audit_labels_lines(found: LabelAudit, show: int) -> Iterator[str]:
+def _audit_labels_lines(audit: LabelAudit, show: int) -> Iterator[str]:
     """The report for people: losses, findings by kind, agreement, accuracies."""
     from routeyard.datacards.card import sentence
 
-    if found.losses:
-        yield f"not labelled ({sum(row['pairs'] for row in found.losses):,} pairs)"
-    for row in found.losses:
+    if audit.losses:
+        yield f"not labelled ({sum(row['pairs'] for row in audit.losses):,} pairs)"
+    for row in audit.losses:
         yield f"  {sentence(row)}\n    next: {row['next']}"
-    if not found.duplicates_looked_for:
+    if not audit.duplicates_looked_for:
         yield "near-duplicates were not looked for: the recipe has no rule 'dedup'"
     kinds: dict[str, list[str]] = defaultdict(list)
-    for one in found.audit.findings:
-        kinds[one.kind].append(f"{one.about}: {one.says}")
+    for finding in audit.audit.findings:
+        kinds[finding.kind].append(f"{finding.about}: {finding.says}")
     for kind, lines in kinds.items():
         yield f"{kind} ({len(lines)})"
         yield from (f"  {line}" for line in lines[:show])
         if len(lines) > show:
             yield f"  … and {len(lines) - show:,} more (--show N, or --out FOLDER)"
     yield "agreement of scorers"
-    for row in found.audit.tables["agreement"].to_pylist():
+    for row in audit.audit.tables["agreement"].to_pylist():
         kappa = "undefined" if row["kappa"] is None else f"{row['kappa']:.3f}"
         pair = f"{row['scorer_a']} and {row['scorer_b']}"
         yield f"  {row['task']}: {pair} agree on {row['agree']:.2%} of {row['n']:,}, κ {kappa}"
     yield "accuracy, over readable answers, and what doubtful labels leave open"
-    for row in found.audit.tables["accuracy"].to_pylist():
+    for row in audit.audit.tables["accuracy"].to_pylist():
         yield (
             f"  {row['model_id']}: {percent(row['accuracy'])}, "
             f"readable {percent(row['accuracy_readable'])}, "
@@ -256,20 +256,20 @@ def relabel_command(
     """
     from routeyard.flows.label_audits import relabel
 
-    changed, found, scorers = relabel(benchmark, workspace, jobs=jobs, out=out)
-    data = {**changed.figures, "responses": found["responses"].num_rows}
-    data |= {"scorers": [one._asdict() for one in scorers]}
-    return Output(data, _relabel_lines(changed, found, scorers, show))
+    changed, result, scorers = relabel(benchmark, workspace, jobs=jobs, out=out)
+    data = {**changed.figures, "responses": result["responses"].num_rows}
+    data |= {"scorers": [scorer._asdict() for scorer in scorers]}
+    return Output(data, _relabel_lines(changed, result, scorers, show))
 
 
 def _relabel_lines(
     changed: LabelChanges, found: Judged, scorers: list[ScorerChange], show: int
 ) -> Iterator[str]:
     figures = changed.figures
-    for one in scorers:
+    for item in scorers:
         yield (
-            f"source {one.source!r}: {one.questions:,} questions are read by {one.after!r}, and "
-            f"were by {one.before!r}; the models were asked to answer for {one.before!r} "
+            f"source {item.source!r}: {item.questions:,} questions are read by {item.after!r}, and "
+            f"were by {item.before!r}; the models were asked to answer for {item.before!r} "
             "(`routeyard plan` says which prompts change)"
         )
     if found.recipe is None:
@@ -430,5 +430,5 @@ def score_command(
             where="standard input" if file is None or str(file) == "-" else str(file),
             next_step="give --output TEXT --reference TEXT, or one object a line",
         )
-    found = (score_row(row, scorer) for row in chain([first], answers))
-    return Output(found, (json.dumps(one, ensure_ascii=False) for one in found))
+    result = (score_row(row, scorer) for row in chain([first], answers))
+    return Output(result, (json.dumps(item, ensure_ascii=False) for item in result))

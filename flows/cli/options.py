@@ -110,11 +110,11 @@ def plain(value: Any) -> Any:
         # JSON has no NaN: what is not known is null, here as in the tables.
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | Iterator):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted(plain(one) for one in value)
+        return sorted(plain(item) for item in value)
     if isinstance(value, date):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):

@@ -44,10 +44,10 @@ def recipe_check_command(
     from routeyard.flows.recipe_check import faults
 
     notes: list[str] = []
-    found = faults(recipe, notes)
-    counted = f"{len(found)} fault{'s' if len(found) > 1 else ''}" if found else "no fault"
-    lines = [*(f"note: {note}" for note in notes), *map(str, found), f"{recipe}: {counted}"]
-    return Output(found, lines, exit_code=2 if found else 0)
+    result = faults(recipe, notes)
+    counted = f"{len(result)} fault{'s' if len(result) > 1 else ''}" if result else "no fault"
+    lines = [*(f"note: {note}" for note in notes), *map(str, result), f"{recipe}: {counted}"]
+    return Output(result, lines, exit_code=2 if result else 0)
 
 
 # `routeyard recipe schema`.

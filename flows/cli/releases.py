@@ -131,23 +131,23 @@ def verify_command(
 
     if not is_url(release) and not Path(release).is_dir():
         read_manifest(Path(release))
-    found = check_release(release, signer=signer, full=full, images=_folder(images))
-    lists: dict[str, list[Any]] = {str(kind): list(getattr(found, kind)) for kind in KINDS}
-    data: dict[str, Any] = {"holds": not found.findings, "findings": found.findings, **lists}
-    if found.findings:
+    result = check_release(release, signer=signer, full=full, images=_folder(images))
+    lists: dict[str, list[Any]] = {str(kind): list(getattr(result, kind)) for kind in KINDS}
+    data: dict[str, Any] = {"holds": not result.findings, "findings": result.findings, **lists}
+    if result.findings:
         failed = GateFailed(
             "a check of the release failed"
-            if len(found.findings) == 1
-            else f"{len(found.findings)} checks of the release failed",
+            if len(result.findings) == 1
+            else f"{len(result.findings)} checks of the release failed",
             where=release,
-            next_step=found.next_step,
+            next_step=result.next_step,
         )
-        return Output(data, list(map(str, found.findings)), error=failed)
+        return Output(data, list(map(str, result.findings)), error=failed)
     lines = [
-        f"{found.name} {found.version} holds: {found.files} files, {found.tables} tables, "
-        f"{found.rows:,} rows"
+        f"{result.name} {result.version} holds: {result.files} files, {result.tables} tables, "
+        f"{result.rows:,} rows"
     ]
-    for scheme in found.leaks:
+    for scheme in result.leaks:
         near = scheme["near_duplicates"]
         lines.append(
             f"split scheme {scheme['scheme']!r}: of {scheme['test']:,} test questions "
@@ -158,13 +158,13 @@ def verify_command(
             )
             + ("" if near is None else f" and {near:,} have a near-duplicate there")
         )
-    if found.yanked:
-        lines.append(f"yanked: {found.yanked.reason}")
+    if result.yanked:
+        lines.append(f"yanked: {result.yanked.reason}")
     for kind, heading in _HEADINGS.items():
         lines += [f"{heading}:", *(f"  {line}" for line in lists[kind])] if lists[kind] else []
-    data |= {"name": found.name, "version": found.version}
-    data |= {"tables": found.tables, "rows": found.rows}
-    return Output(data | {"leaks": found.leaks, "yanked": found.yanked}, lines)
+    data |= {"name": result.name, "version": result.version}
+    data |= {"tables": result.tables, "rows": result.rows}
+    return Output(data | {"leaks": result.leaks, "yanked": result.yanked}, lines)
 
 
 def _folder(images: Path | None) -> Path | None:
@@ -257,7 +257,7 @@ def query_command(
 
     if list_:
         read_manifest(release)
-        lines = (f"  @{name:<{max(map(len, SAVED))}}  {one.asks}" for name, one in SAVED.items())
+        lines = (f"  @{name:<{max(map(len, SAVED))}}  {item.asks}" for name, item in SAVED.items())
         return Output(
             {name: query.asks for name, query in SAVED.items()},
             ["Saved queries (routeyard query RELEASE @name):", *lines],
@@ -384,14 +384,14 @@ def diff_command(
     from routeyard.pipelines.release.query import to_text
     from routeyard.pipelines.release.storage import local_copy
 
-    with local_copy(before) as one, local_copy(after) as two:
-        found = diff_releases(one, two)
-    if (one_name := found.before.rpartition(" ")[0]) != (other := found.after.rpartition(" ")[0]):
+    with local_copy(before) as item, local_copy(after) as two:
+        result = diff_releases(item, two)
+    if (one_name := result.before.rpartition(" ")[0]) != (other := result.after.rpartition(" ")[0]):
         line("note", f"{one_name} and {other} are two benchmarks, not two versions of one")
-    files = [] if out is None else list(write_diff(found, out))
-    counts = found.counts()
-    lines = [f"{found.before} and {found.after} hold the same"] if found.empty else []
-    for name, table in found.tables.items():
+    files = [] if out is None else list(write_diff(result, out))
+    counts = result.counts()
+    lines = [f"{result.before} and {result.after} hold the same"] if result.empty else []
+    for name, table in result.tables.items():
         if table.num_rows:
             lines.append(
                 f"{name}: {', '.join(f'{n:,} {kind}' for kind, n in counts[name].items())}"
@@ -399,8 +399,8 @@ def diff_command(
             lines.append(to_text(table.slice(0, rows), "table"))
             if (more := table.num_rows - rows) > 0:
                 lines.append(f"… and {more:,} more rows of {name} (--rows N, --out DIR or --json)")
-    data: dict[str, object] = {"before": found.before, "after": found.after, "same": found.empty}
-    data |= {"counts": counts, "tables": found.tables, "files": files}
+    data: dict[str, object] = {"before": result.before, "after": result.after, "same": result.empty}
+    data |= {"counts": counts, "tables": result.tables, "files": files}
     return Output(data, [*lines, *map(str, files)])
 
 

@@ -58,7 +58,7 @@ def with_settings(
     """
     types = get_type_hints(EvaluationSettings)
     base = EvaluationSettings()
-    wanted = [one.name for one in fields(base) if only is None or one.name in only]
+    wanted = [field.name for field in fields(base) if only is None or field.name in only]
     options: dict[str, inspect.Parameter] = {}
     for name in wanted:
         called, kind, default = _WRITTEN.get(name, (name, types[name], getattr(base, name)))
@@ -71,23 +71,23 @@ def with_settings(
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def run(**given: Any) -> Any:
-            said = {name: given.pop(one.name) for name, one in options.items()}
-            return command(settings=settings_of(said), **given)
+        def run(**value: Any) -> Any:
+            said = {name: value.pop(option.name) for name, option in options.items()}
+            return command(settings=settings_of(said), **value)
 
         own = inspect.signature(command, eval_str=True)
         kept = [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for one in own.parameters.values()
-            if one.name != "settings"
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in own.parameters.values()
+            if parameter.name != "settings"
         ]
         run.__signature__ = own.replace(  # type: ignore[attr-defined]
             parameters=[*kept, *options.values()]
         )
         run.__annotations__ = {
-            **{one.name: one.annotation for one in kept},
+            **{item.name: item.annotation for item in kept},
             "return": "Output",
-            **{one.name: one.annotation for one in options.values()},
+            **{option.name: option.annotation for option in options.values()},
         }
         run.__doc__ = _documented(inspect.cleandoc(command.__doc__ or ""), options)
         return run
@@ -108,7 +108,7 @@ def settings_of(written: dict[str, Any]) -> EvaluationSettings:
         "pair": parse_pair, "bands": options.parse_bands, "ood_groups": options.parse_groups,
     }  # fmt: skip
     return EvaluationSettings(
-        **{name: readers[name](one) if name in readers else one for name, one in written.items()}
+        **{name: readers[name](item) if name in readers else item for name, item in written.items()}
     )
 
 
@@ -117,7 +117,7 @@ def _documented(text: str, options: dict[str, inspect.Parameter]) -> str:
     helps = setting_helps()
     if "\n\nArgs:\n" not in text:
         text += "\n\nArgs:"
-    return text + "".join(f"\n    {one.name}: {helps[name]}" for name, one in options.items())
+    return text + "".join(f"\n    {option.name}: {helps[name]}" for name, option in options.items())
 
 
 # `routeyard evaluate`.
@@ -224,15 +224,15 @@ def zoo_command(name: Annotated[str | None, typer.Argument()] = None) -> Output:
     from routeyard.pipelines.routers.described import described
 
     if name is None:
-        rows = [described(one) for one in ROUTERS.names()]
+        rows = [described(item) for item in ROUTERS.names()]
         table = [
             (
-                one["name"],
-                "needs " + (", ".join(one["needs"]) or "nothing"),
-                one["cost"],
-                one["paper"],
+                item["name"],
+                "needs " + (", ".join(item["needs"]) or "nothing"),
+                item["cost"],
+                item["paper"],
             )
-            for one in rows
+            for item in rows
         ]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return Output(rows, ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table))
@@ -248,11 +248,11 @@ def zoo_command(name: Annotated[str | None, typer.Argument()] = None) -> Output:
     lines = [
         f"{name}: {made.__module__}\n\n{text}\n",
         *(f"{key:<14} {value}" for key, value in shown.items()),
-        *(f"  {one or 'defaults'}" for one in row["architectures"]),
+        *(f"  {item or 'defaults'}" for item in row["architectures"]),
         *(
-            f"preset {preset}: {setting} {one['value']} ({one['of']}: {one['at']})"
+            f"preset {preset}: {setting} {constant['value']} ({constant['of']}: {constant['at']})"
             for preset, constants in row["presets"].items()
-            for setting, one in constants.items()
+            for setting, constant in constants.items()
         ),
     ]
     return Output({**row, "module": made.__module__, "says": inspect.getdoc(made)}, lines)
@@ -285,8 +285,8 @@ def zoo_fetch_command(
             line("fetch", f"{name}: {WEIGHTS[name].says}" if name in WEIGHTS else name)
         fetch(name)
     rows = [
-        {"name": name, "says": one.says, "here": fetched(name), "path": str(home(name))}
-        for name, one in WEIGHTS.items()
+        {"name": name, "says": item.says, "here": fetched(name), "path": str(home(name))}
+        for name, item in WEIGHTS.items()
     ]
     lines = []
     for row in rows:
@@ -397,18 +397,18 @@ def route_command(
     """
     from routeyard.flows.evaluation.route import route
 
-    found = route(
+    result = route(
         place, question, router=router, encoder=encoder, weight=weight, rule=rule, scheme=scheme,
         cache=cache, save=save, task=task,
     )  # fmt: skip
-    costs, scores = found["costs"], found["scores"]
+    costs, scores = result["costs"], result["scores"]
     unit = f"; cost: {costs['unit']}, mean of the train questions" if costs else ""
-    lines = [f"{found['router']} on {found['encoder']}, rule {found['rule']}{unit}"]
+    lines = [f"{result['router']} on {result['encoder']}, rule {result['rule']}{unit}"]
     for model, score in sorted(scores.items(), key=lambda item: -item[1]):
-        mark = "→" if model == found["model_id"] else " "
+        mark = "→" if model == result["model_id"] else " "
         cost = f"  {costs['mean'][model]:.3g}" if costs else ""
         lines.append(f"{mark} {model:<{max(map(len, scores))}}  {score:.4f}{cost}")
-    return Output(found, lines)
+    return Output(result, lines)
 
 
 # `routeyard certify`.
@@ -452,7 +452,7 @@ def certify_command(
     from routeyard.pipelines.common.staging import write_json
 
     file = out_folder(release, out) / "certificate.json"
-    found = certify(
+    result = certify(
         release,
         embeddings=embeddings,
         embed=embed,
@@ -464,26 +464,26 @@ def certify_command(
         seed=seed,
         cluster=cluster,
     )
-    write_json(file, found.to_json())
+    write_json(file, result.to_json())
     failed = GateFailed(
         "the release cannot tell routers apart",
         where=str(file),
         next_step="more questions, more tasks, or models that differ in what they are good at",
     )
     return Output(
-        {**found.to_json(), "path": file},
-        [f"{found.verdict}: {found.words}", *tried(found), f"certificate: {file}"],
-        error=failed if gate and found.verdict == "not routable" else None,
+        {**result.to_json(), "path": file},
+        [f"{result.verdict}: {result.words}", *tried(result), f"certificate: {file}"],
+        error=failed if gate and result.verdict == "not routable" else None,
     )
 
 
-def tried(found: Certificate) -> Iterator[str]:
+def tried(certificate: Certificate) -> Iterator[str]:
     """Which reference routers were tried, which were not, and what that does to the p-values."""
     from routeyard.pipelines.evaluate.certificate import REFERENCE
 
-    names = [one.router for one in found.routers]
+    names = [router.router for router in certificate.routers]
     others = [name for name in REFERENCE if name not in names]
-    rest = f"; not tried: {', '.join(others)} ({found.routers_reason})" if others else ""
+    rest = f"; not tried: {', '.join(others)} ({certificate.routers_reason})" if others else ""
     yield f"reference routers tried: {', '.join(names) or 'none'}{rest}"
     if names and others:
         yield (
@@ -677,9 +677,9 @@ def hidden_states_command(
 
     with open_release(release) as opened:
         queries = queries_of(opened, split)
-    found = report_size(model, queries.column("prompt").to_pylist(), max_length=max_length)
+    result = report_size(model, queries.column("prompt").to_pylist(), max_length=max_length)
     if plan:
-        return Output(found)
+        return Output(result)
     with counter("hidden states", "shards") as count:
         done = write_hidden_states(
             queries,

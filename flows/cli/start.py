@@ -129,24 +129,24 @@ def try_command(
     name = "-".join([path.resolve().stem, digest(path), *kinds])
     folder = workspace / "try" / name
     results = answers_at(path, folder)
-    found = audit_path(path)
-    grave = [(f"audit:{one.kind}", f"{one.about}: {one.says}")
-             for one in found.findings if one.stops]  # fmt: skip
+    result = audit_path(path)
+    grave = [(f"audit:{finding.kind}", f"{finding.about}: {finding.says}")
+             for finding in result.findings if finding.stops]  # fmt: skip
     accepted = {gate: says for gate, says in grave if gate.removeprefix("audit:") in kinds}
     recipe = recipe_of(path, folder, results, accepted)
-    audited = write_page(found, folder / "audit")
-    n = len(found.findings)
-    line("audit", f"{found.verdict}, {n} finding{'s' if n != 1 else ''}: {audited}")
+    audited = write_page(result, folder / "audit")
+    n = len(result.findings)
+    line("audit", f"{result.verdict}, {n} finding{'s' if n != 1 else ''}: {audited}")
     again = f"routeyard try {path} --workspace {workspace}"
-    _stop_at([one for one in grave if one[0] not in accepted], kinds, audited, recipe, again)
+    _stop_at([item for item in grave if item[0] not in accepted], kinds, audited, recipe, again)
     built = _built(recipe, folder, kinds, again)
     release = Path(built["release"]["path"])
     page, ranking = page_of(release, folder)
     show(page, open_)
-    data = {"page": page, "audit": {"verdict": found.verdict, "page": audited}}
+    data = {"page": page, "audit": {"verdict": result.verdict, "page": audited}}
     data |= {"release": release, "recipe": recipe, "ranking": ranking}
     lines = [
-        f"audit   {audited} ({found.verdict})",
+        f"audit   {audited} ({result.verdict})",
         f"page    {page}",
         f"recipe  {recipe}",
         f"next    edit the recipe, then: routeyard build {recipe} --workspace {workspace}",
@@ -174,8 +174,8 @@ def digest(path: Path) -> str:
             next_step=f"routeyard evaluate {path} --out results; "
             f"routeyard site {path} --results results --out site",
         )
-    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-    told = [f"{one.relative_to(path)} {sha256(one)}" for one in files]
+    files = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
+    told = [f"{file.relative_to(path)} {sha256(file)}" for file in files]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
 
 
@@ -213,11 +213,11 @@ def _built(recipe: Path, folder: Path, kinds: list[str], again: str) -> dict[str
     try:
         built = run_build(str(recipe), str(folder))
     except GateFailed as error:
-        found = [one.partition(": ") for one in error.findings if one.startswith("audit:")]
-        grave = [(gate, says) for gate, _, says in found]
+        results = [item.partition(": ") for item in error.findings if item.startswith("audit:")]
+        grave = [(gate, says) for gate, _, says in results]
         if not grave:
             raise
-        _stop_at([one for one in grave if one[0].removeprefix("audit:") not in kinds], kinds,
+        _stop_at([item for item in grave if item[0].removeprefix("audit:") not in kinds], kinds,
                  error.where, recipe, again)  # fmt: skip
         text = recipe.read_text(encoding="utf-8").rstrip("\n")
         listed = "" if yaml.safe_load(text)["release"].get("waivers") else "  waivers:\n"
@@ -226,7 +226,7 @@ def _built(recipe: Path, folder: Path, kinds: list[str], again: str) -> dict[str
             listed += f"  - gate: {gate}\n    reason: {reason}\n"
         recipe.write_text(f"{text}\n{listed}", encoding="utf-8", newline="\n")
         built = run_build(str(recipe), str(folder))
-    gates = {one["gate"] for one in yaml.safe_load(recipe.read_text("utf-8"))["release"].get(
+    gates = {item["gate"] for item in yaml.safe_load(recipe.read_text("utf-8"))["release"].get(
         "waivers", ())}  # fmt: skip
     for kind in kinds:
         if f"audit:{kind}" not in gates:
@@ -274,8 +274,8 @@ def recipe_of(
     made = start_recipe(recipe, str(path), given={}, results=results, near_duplicates=False,
                         accepted=accepted)  # fmt: skip
     line("init", f"{made.rows:,} rows: {made.pool}; scorer {made.scorer.scorer}")
-    for one in (*made.lacks, *made.known):
-        line("note", one)
+    for item in (*made.lacks, *made.known):
+        line("note", item)
     return recipe
 
 
@@ -415,8 +415,8 @@ def init_command(
 def _lines(done: NewRecipe) -> Iterator[str]:
     guess, scorer = done.guess, done.scorer
     yield f"{done.rows:,} rows looked at"
-    shown = [("not read", one) for one in done.unread]
-    shown += [("left out", one) for one in done.left_out]
+    shown = [("not read", item) for item in done.unread]
+    shown += [("left out", item) for item in done.left_out]
     for name, value in guess.fields.items():
         columns = ", ".join(value) if isinstance(value, list) else value
         shown.append((name, f"{columns}   ({guess.reasons[name]})"))
@@ -432,10 +432,10 @@ def _lines(done: NewRecipe) -> Iterator[str]:
             )
         )
     yield from (f"  {name:<11} {text}" for name, text in [*shown, ("pool", done.pool)])
-    yield from (f"note: {one}" for one in done.known)
-    yield from (f"waived: {one['gate']}: {one['reason']}" for one in done.waivers)
+    yield from (f"note: {item}" for item in done.known)
+    yield from (f"waived: {waiver['gate']}: {waiver['reason']}" for waiver in done.waivers)
     yield f"written: {done.recipe}"
-    yield from (f"lacks: {one}" for one in done.lacks)
+    yield from (f"lacks: {lack}" for lack in done.lacks)
     first = "" if "question" in guess.fields else "add fields.question to the recipe; "
     yield f"next: {first}routeyard recipe check {done.recipe}; routeyard build {done.recipe}"
 

@@ -78,10 +78,10 @@ def core() -> dict[str, Command]:
 @cache
 def added() -> dict[str, Command]:
     """Command of an extension → where it is; none takes the place of one of the core."""
-    found: dict[str, Command] = {}
-    for one in entry_points(group="routeyard.commands"):
-        found |= _listed(one.value, "commands")
-    return {name: row for name, row in found.items() if name not in core()}
+    result: dict[str, Command] = {}
+    for entry_point in entry_points(group="routeyard.commands"):
+        result |= _listed(entry_point.value, "commands")
+    return {name: row for name, row in result.items() if name not in core()}
 
 
 def _listed(package: str, module: str) -> Iterator[tuple[str, Command]]:
@@ -107,21 +107,21 @@ def find(name: str) -> Command | None:
 
 def function_of(name: str) -> Callable[..., Any]:
     """The function of a command, its module imported now."""
-    one = commands()[name] if name not in core() else core()[name]
-    found: Callable[..., Any] = getattr(importlib.import_module(one.module), one.function)
-    return found
+    command = commands()[name] if name not in core() else core()[name]
+    result: Callable[..., Any] = getattr(importlib.import_module(command.module), command.function)
+    return result
 
 
 def sections(group: str = "") -> dict[str, dict[str, str]]:
     """Heading → command or group → its line; of one group, its commands under one heading."""
-    found: dict[str, dict[str, str]] = {}
-    for name, one in commands().items():
+    result: dict[str, dict[str, str]] = {}
+    for name, command in commands().items():
         word, _, rest = name.partition(" ")
         if group and word == group and rest:
-            found.setdefault("Commands", {})[rest] = one.line
-        elif not group and not any(word in rows for rows in found.values()):
-            found.setdefault(one.heading, {})[word] = GROUPS.get(word, one.line)
-    return found
+            result.setdefault("Commands", {})[rest] = command.line
+        elif not group and not any(word in rows for rows in result.values()):
+            result.setdefault(command.heading, {})[word] = GROUPS.get(word, command.line)
+    return result
 
 
 def renamed(words: list[str]) -> UnknownName | None:
@@ -164,7 +164,7 @@ class Lazy(TyperGroup):
         """As the library does; an unknown name is answered with the closest one."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             name = f"{self.word} {args[0]}".strip()
-            known = [one for one in commands() if one.startswith(self.word)]
+            known = [command for command in commands() if command.startswith(self.word)]
             raise UnknownName(
                 f"there is no command {name!r}",
                 next_step=f"{did_you_mean(name, known)} (`routeyard --help` lists them)",
@@ -200,9 +200,9 @@ def root() -> Any:
         del version
 
     made: Any = typer.main.get_command(app)
-    for one in made.params:
-        if one.name == "show_completion":
-            one.help = "Print completion for the current shell."
+    for param in made.params:
+        if param.name == "show_completion":
+            param.help = "Print completion for the current shell."
     return made
 
 
@@ -222,10 +222,10 @@ def command_of(name: str) -> Any:
     command.name = name.rpartition(" ")[2]
     text, helps = without_arguments(command.help or "")
     command.help = with_lines(text)
-    for one in command.params:
-        one.help = helps.get(one.name, one.help or HELPS.get(one.name))
-    own, run = {one.name for one in command.params}, command.callback
-    shared = {one.name: one for one in _made(_shared).params if one.name not in own}
+    for param in command.params:
+        param.help = helps.get(param.name, param.help or HELPS.get(param.name))
+    own, run = {item.name for item in command.params}, command.callback
+    shared = {item.name: item for item in _made(_shared).params if item.name not in own}
     if function.__annotations__["return"] == "None":
         shared.pop("as_json", None)
 
@@ -235,11 +235,11 @@ def command_of(name: str) -> Any:
 
             silence()
         as_json = options.get("as_json", False)
-        found = run(**{key: value for key, value in options.items() if key in own})
-        if isinstance(found, Output):
-            print_output(found, as_json)
-            if found.exit_code:
-                raise typer.Exit(found.exit_code)
+        result = run(**{key: value for key, value in options.items() if key in own})
+        if isinstance(result, Output):
+            print_output(result, as_json)
+            if result.exit_code:
+                raise typer.Exit(result.exit_code)
 
     command.params += shared.values()
     command.callback = callback

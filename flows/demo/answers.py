@@ -300,8 +300,8 @@ def _wrong(key: tuple[object, ...], question: BankQuestion) -> str:
     if question.scorer == "numeric":
         value = float(right)
         candidates = (value + 1, value - 1, value + 10, value * 2, value * 10, value + 3, value - 7)
-        found = [c for c in candidates if abs(c - value) > 1e-9]
-        return f"{found[int(luck * luck * len(found))]:.10g}"
+        wrong = [c for c in candidates if abs(c - value) > 1e-9]
+        return f"{wrong[int(luck * luck * len(wrong))]:.10g}"
     rivals = [x for x in _golds(question.task) if x not in question.references]
     start = int(uniform(question.id, "rivals") * len(rivals))
     return rivals[(start + int(luck * luck * 6)) % len(rivals)]
@@ -326,19 +326,19 @@ def act(
 ) -> tuple[str | None, str | None]:
     """(query of a search, null) or (null, answer) for the next step of a conversation."""
     question = row["question"] if row else _asked(messages)
-    found = "\n".join(str(m.get("content")) for m in messages if m.get("role") == "tool")
+    result = "\n".join(str(m.get("content")) for m in messages if m.get("role") == "tool")
     searches = sum(m.get("role") == "tool" for m in messages)
     if not searches:
         return question, None
     reference = str(row["references"][0]) if row and row["references"] else ""
     skill = 0.35 + 0.6 * uniform(model, "skill")
-    if reference and _stands(row, found, reference):
+    if reference and _stands(row, result, reference):
         right = uniform(model, question, seed, "reads") < 0.5 + skill / 2
         return None, reference if right else "something else entirely"
     if searches >= _MOST:
         return None, "I do not know"
     bridge = str(row.get("bridge", "")) if row else ""
-    if bridge and bridge in found and uniform(model, question, seed, searches, "link") < skill:
+    if bridge and bridge in result and uniform(model, question, seed, searches, "link") < skill:
         return bridge, None
     # Lost: it looks for the question's last words, which are in many passages.
     return " ".join(question.split()[-3:]), None

@@ -47,8 +47,8 @@ def recipe_of_what_is_here(workspace: Path) -> tuple[str, str | None]:
 
     recipe, _ = load(RECIPE)
     whole = bool(os.environ.get(_DATA))
-    kept = [one for one in recipe.sources if whole or _DATA not in str(one.path)]
-    left = ", ".join(one.name for one in recipe.sources if one not in kept)
+    kept = [item for item in recipe.sources if whole or _DATA not in str(item.path)]
+    left = ", ".join(item.name for item in recipe.sources if item not in kept)
     # Reading weights needs more to be installed than asking them.
     made = recipe.but(name=NAME, sources=kept, hidden_states=None)
     content = made.model_dump(mode="json", exclude_unset=True)

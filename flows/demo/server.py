@@ -217,15 +217,15 @@ def _refuse(
 
 def message_texts(messages: Any, role: str | None = None) -> list[str]:
     """Texts of all messages, or of those of one role: earlier turns are billed too."""
-    found = []
+    results = []
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and role in (None, message.get("role")):
             content = message.get("content")
             if isinstance(content, list):
                 content = "".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
             if isinstance(content, str) and content:
-                found.append(content)
-    return found
+                results.append(content)
+    return results
 
 
 def _cut(said: SimulatedAnswer, limit: int | None) -> SimulatedAnswer:
@@ -424,13 +424,13 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--settings", type=json.loads, default={}, help="of the pool, as JSON")
     parser.add_argument("--with-parent", action="store_true", help="end when stdin closes")
-    given = parser.parse_args()
+    args = parser.parse_args()
     collect_rarely()
-    if given.with_parent:
+    if args.with_parent:
         end_with_parent()
-    settings: Mapping[str, Any] = given.settings
+    settings: Mapping[str, Any] = args.settings
     try:
-        asyncio.run(_serve(resolve_name(POOLS[given.pool])(**settings), given.port))
+        asyncio.run(_serve(resolve_name(POOLS[args.pool])(**settings), args.port))
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -541,8 +541,8 @@ class PicturePool:
 
     def _answer(self, model: str, text: str, urls: list[str]) -> str:
         choices = re.findall(r"^[A-D]\. (\w+)", text, re.MULTILINE)
-        told = re.search(r"shows (\w+) stripes", text)
-        known = told[1] if told else None
+        match = re.search(r"shows (\w+) stripes", text)
+        known = match[1] if match else None
         if urls and known is None:
             colour, stripes = look(base64.b64decode(urls[0].partition(",")[2]))
             counts = "how many" in text

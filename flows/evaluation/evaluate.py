@@ -128,7 +128,7 @@ def makers(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dic
     of your choice. None means the reference routers that the release can feed.
     """
     if isinstance(routers, Mapping):
-        return {name: handed_over(name, given) for name, given in routers.items()}
+        return {name: handed_over(name, router) for name, router in routers.items()}
     names = list(REFERENCE) if routers is None else list(routers)
     if core.embeddings is None and routers is None:
         names = [name for name in names if name in BLIND]
@@ -190,8 +190,8 @@ def pair_scorers(
                  "than chance: take another --basis")  # fmt: skip
             return {}
         line("pairs", f"trained on {len(battles.outcome)} records decided by {called}; {where}")
-    found = trained(battles, pair, [name for name in PAIR_ROUTERS.names() if _usual(name)])
-    return {f"{name}[{called}]": scores for name, scores in found.items()}
+    result = trained(battles, pair, [name for name in PAIR_ROUTERS.names() if _usual(name)])
+    return {f"{name}[{called}]": scores for name, scores in result.items()}
 
 
 def _usual(name: str) -> bool:
@@ -238,17 +238,17 @@ def write_evaluation(
     if not page:
         return folder
     title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
-    shown = {one.name: getattr(done, one.name) for one in fields(EvaluationTables)[1:]}
-    one = EvaluationTables(title, **shown)
+    shown = {field.name: getattr(done, field.name) for field in fields(EvaluationTables)[1:]}
+    item = EvaluationTables(title, **shown)
     models = sorted(tables["models"].column("model_id").to_pylist())
     simulated = any(tables["models"].column("simulated").to_pylist())
-    plot_all(folder, one, models, simulated=simulated)
+    plot_all(folder, item, models, simulated=simulated)
     ids = sorted(set(done.choices.column("query_id").to_pylist()))
     answers = lookup(tables, ids, done.choices)
-    text = report(one, models=models, simulated=simulated, certificate=certificate, lookup=answers)
-    written = folder / "report.html"
-    written.write_text(text, encoding="utf-8")
-    return written
+    text = report(item, models=models, simulated=simulated, certificate=certificate, lookup=answers)
+    evaluation = folder / "report.html"
+    evaluation.write_text(text, encoding="utf-8")
+    return evaluation
 
 
 def write_tables(out: Path, tables: Mapping[str, pa.Table | None]) -> None:
@@ -287,7 +287,7 @@ def store_in(cache: Path | None, specs: Iterable[RouterSpec]) -> PredictionStore
 def code_of(specs: Iterable[RouterSpec]) -> dict[str, str]:
     """Router → hash of all code that its figures depend on; of other people's, of their files."""
     shared = frozenset({"routeyard.pipelines.evaluate.fit"})
-    found = {}
+    code = {}
     for spec in specs:
         module = spec.target.rpartition(":")[0]
         hashed = hashlib.sha256()
@@ -300,8 +300,8 @@ def code_of(specs: Iterable[RouterSpec]) -> dict[str, str]:
         modules = shared | ({module} if module.startswith("routeyard.pipelines.") else set())
         for name in sorted(reach(frozenset(modules))):
             hashed.update(f"{name}={module_hash(name)}\n".encode())
-        found[spec.name] = hashed.hexdigest()[:16]
-    return found
+        code[spec.name] = hashed.hexdigest()[:16]
+    return code
 
 
 def reached(file: Path) -> set[Path]:
@@ -321,7 +321,7 @@ def _foreign(module: str) -> bytes:
     spec = find_spec(module)
     source = b""
     if spec and spec.origin and spec.origin.endswith(".py"):
-        source = b"".join(one.read_bytes() for one in sorted(reached(Path(spec.origin))))
+        source = b"".join(item.read_bytes() for item in sorted(reached(Path(spec.origin))))
     names = sorted(set(packages_distributions().get(module.partition(".")[0], [])))
     return source + json.dumps([f"{name}=={version(name)}" for name in names]).encode()
 
@@ -401,10 +401,10 @@ def evaluate_tables(
     core = core_of(tables, whole=False) if core is None else core
     chosen = default_scheme(core, settings.scheme)
     theirs = [*map(from_code, router_from), *(from_file(Path(path)) for path in predictions)]
-    specs = makers(core, routers) | {one.name: one for one in theirs}
-    own = [one.name for one in theirs]
+    specs = makers(core, routers) | {item.name: item for item in theirs}
+    own = [item.name for item in theirs]
     if isinstance(routers, Mapping):
-        own += [name for name, given in routers.items() if not isinstance(given, str)]
+        own += [name for name, router in routers.items() if not isinstance(router, str)]
     duel = settings.pair or default_pair(core)
     trained = {}
     if duel and settings.pair_routers:
@@ -441,14 +441,14 @@ def evaluate_into(
     also: Sequence[Path] = (),
     embeddings: Path | None = None,
     cache: Path = EVALUATION_CACHE,
-    **given: Any,
+    **value: Any,
 ) -> tuple[Evaluation, dict[str, Any] | None, Path]:
     """As `evaluate`, written to a folder: the evaluation, its certificate and its HTML page.
 
     Args:
         certificate: Also write the routability certificate and put it on the page.
         page: Write the page and its plots; without them the folder is what `site` reads.
-        also, embeddings, cache, given: As for `evaluate`, `given` router_from, predictions, picks.
+        also, embeddings, cache, given: As for `evaluate`, `value` router_from, predictions, picks.
 
     Raises:
         BadInput: as `evaluate`, or `out` is in a release.
@@ -462,7 +462,7 @@ def evaluate_into(
     folder = out_folder(release, out)
     tables = with_embeddings(tables, embeddings, how.embed, cache, how.encoder, how.scheme)
     core = core_of(tables, whole=False)
-    done = evaluate_tables(tables, routers, how, cache=cache, core=core, **given)
+    done = evaluate_tables(tables, routers, how, cache=cache, core=core, **value)
     certified = None
     if certificate:
         certified = run(
@@ -629,7 +629,7 @@ def write_study(
 
 
 def run_all(
-    given: StudyContext, release: Path, out: Path
+    context: StudyContext, release: Path, out: Path
 ) -> tuple[list[str], list[tuple[str, str, str]]]:
     """Every study the release has what it needs for; what was left out, with need and remedy.
 
@@ -638,13 +638,13 @@ def run_all(
     done: list[str] = []
     left: list[tuple[str, str, str]] = []
     for name in STUDIES.names():
-        missing = lacking(STUDIES.get(name), given)
+        missing = lacking(STUDIES.get(name), context)
         if missing:
             left.append((name, *missing[0]))
             continue
-        run_study(name, given, release, out, one_of_many=True)
+        run_study(name, context, release, out, one_of_many=True)
         done.append(name)
-    write_index(out, given.release, done, left)
+    write_index(out, context.release, done, left)
     return done, left
 
 

@@ -155,7 +155,7 @@ def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa
         )
     parameters = {"temperature": 0.0, "max_tokens": probing.max_tokens}
     texts = {
-        name: [None if one is None else one.text for one in asked]
+        name: [None if item is None else item.text for item in asked]
         for name, asked in ask_pool(of, probes, parameters).items()
     }
     if of.recipe is None:
@@ -180,8 +180,8 @@ def _traces(probes: pa.Table, probing: Probing, of: Described) -> dict[str, Any]
         "top_logprobs": probing.top_logprobs,
     }
     for name, answers in ask_pool(of, probes, parameters).items():
-        found = [tokens(one.logprobs, where=f"model {name}") for one in answers if one is not None]
-        traces[name] = trace_tokens([answer or () for answer in found], steps=probing.steps)
+        items = [tokens(one.logprobs, where=f"model {name}") for one in answers if one is not None]
+        traces[name] = trace_tokens([answer or () for answer in items], steps=probing.steps)
     prompts = probes.column("prompt").to_pylist()
     for name, folder in of.local.items():
         traces[name] = trace_local(load(folder, device=of.device), prompts, steps=probing.steps)
@@ -207,11 +207,11 @@ def released_answers(
                 where=str(release),
                 next_step=did_you_mean(name, known),
             )
-    found = {
+    result = {
         (row["model_id"], row["query_id"]): row["text"]
         for row in first.select(["model_id", "query_id", "text"]).to_pylist()
     }
-    return {name: [found.get((name, q)) for q in query_ids] for name in models or known}
+    return {name: [result.get((name, q)) for q in query_ids] for name in models or known}
 
 
 def asked_models(of: Described) -> list[Model]:
@@ -221,7 +221,7 @@ def asked_models(of: Described) -> list[Model]:
         return []
     pool = of.recipe.pool
     named = [model_to_ask(pool, name) for name in of.models]
-    return named or [one for one in pool.models if one.relay is None]
+    return named or [model for model in pool.models if model.relay is None]
 
 
 def ask_pool(
@@ -235,10 +235,10 @@ def ask_pool(
         return {}
     from routeyard.flows.workspace import BuildContext
 
-    found = {}
+    pool = {}
     for model in asked_models(of):
         framed = ModelPrompts(probes, model, recipe.collect)
-        found[model.model_id] = ask_prompts(
+        pool[model.model_id] = ask_prompts(
             BuildContext(recipe.name, of.root, of.root),
             recipe.pool,
             recipe.collect,
@@ -247,7 +247,7 @@ def ask_pool(
             purpose="fingerprint",
             parameters=parameters,
         )
-    return found
+    return pool
 
 
 # Tokens and calls that describing models takes, known before any is used.

@@ -53,7 +53,7 @@ def vectors(
         BadInput: the name is not one of these.
     """
 
-    found: dict[str, Vectors] = {}
+    result: dict[str, Vectors] = {}
     shipped: set[str] = set()
     if "embeddings" in tables:
         shipped = set(tables["embeddings"].column("encoder").to_pylist())
@@ -63,12 +63,12 @@ def vectors(
         if own is not None:
             loaded = encoder_vectors(tables["embeddings"], ids, own)
             assert loaded is not None
-            found[name] = loaded
+            result[name] = loaded
         elif name == TFIDF:
             texts = texts_of(tables, core)
             every = np.ones(len(texts), dtype=bool)  # without a split all may shape the space
             train = core.splits[scheme] == "train" if scheme else every
-            found[name] = kept_tfidf(texts, train, cache)
+            result[name] = kept_tfidf(texts, train, cache)
         else:
             full = known_name(name, shipped)
             outside_releases(cache)
@@ -76,8 +76,8 @@ def vectors(
                 table = embed(tables["queries"], encoder=full, cache=cache, on_progress=advance)
             loaded = encoder_vectors(table, ids, f"{full}:float32")
             assert loaded is not None
-            found[name] = loaded
-    return found
+            result[name] = loaded
+    return result
 
 
 def texts_of(tables: Mapping[str, pa.Table], core: Core) -> list[str]:
@@ -111,7 +111,7 @@ def shipped_name(name: str, shipped: Collection[str]) -> str | None:
     full = encoders.full_name(name)
     # Vectors of another backend are the same to 1e-6 in cosine.
     either = (f"{full}:float32", f"{full}{encoders.OPENVINO}:float32")
-    return next((one for one in (name, full, *either) if one in shipped), None)
+    return next((item for item in (name, full, *either) if item in shipped), None)
 
 
 def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
@@ -128,23 +128,23 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     with suppress(OSError, SafetensorError, KeyError):  # not kept, or damaged
         kept: Vectors = load_file(file)["vectors"]
         return kept
-    found = tfidf(texts, train)
+    result = tfidf(texts, train)
     outside_releases(cache)
     # A cache that cannot be written keeps nothing.
     with suppress(OSError), replacing(file) as unfinished:
-        save_file({"vectors": found}, unfinished)
-    return found
+        save_file({"vectors": result}, unfinished)
+    return result
 
 
 def lexical(tables: Mapping[str, pa.Table], core: Core, scheme: str, cache: Path) -> pa.Table:
     """`embeddings` of all questions by TF-IDF, fitted on the train questions of a scheme."""
-    found = vectors(tables, core, [TFIDF], scheme=scheme, cache=cache)[TFIDF]
-    n, d = found.shape
+    vector = vectors(tables, core, [TFIDF], scheme=scheme, cache=cache)[TFIDF]
+    n, d = vector.shape
     offsets = pa.array(np.arange(0, n * d + 1, d, dtype=np.int32))
     columns = {
         "query_id": pa.array(core.query_ids, pa.string()),
         "encoder": pa.repeat(TFIDF, n),
-        "vector": pa.ListArray.from_arrays(offsets, found.astype(np.float32).ravel()),
+        "vector": pa.ListArray.from_arrays(offsets, vector.astype(np.float32).ravel()),
         "seen_chars": pa.nulls(n, pa.int64()),
     }
     contract = CONTRACTS["embeddings"]
@@ -208,9 +208,9 @@ class Tables(Mapping[str, pa.Table]):
 
     def also(self, name: str, table: pa.Table) -> Tables:
         """These tables and one more, or another in its place."""
-        found = self.without(name)
-        found._readers[name] = lambda: table
-        return found
+        without = self.without(name)
+        without._readers[name] = lambda: table
+        return without
 
     def without(self, name: str) -> Tables:
         """These tables but one."""
@@ -218,9 +218,9 @@ class Tables(Mapping[str, pa.Table]):
         def others(by_name: dict[str, Any]) -> dict[str, Any]:
             return {key: value for key, value in by_name.items() if key != name}
 
-        found = Tables(others(self._readers), others(self._files))
-        found._held = others(self._held)
-        return found
+        tables = Tables(others(self._readers), others(self._files))
+        tables._held = others(self._held)
+        return tables
 
 
 def read_release(release: Path) -> Tables:
@@ -236,7 +236,7 @@ def read_release(release: Path) -> Tables:
     say_if_yanked(release)
     manifest = read_manifest(release) if os.path.lexists(release / MANIFEST) else None
     folder = release / "data" if (release / "data").is_dir() else release
-    found: dict[str, Callable[[], pa.Table]] = {}
+    result: dict[str, Callable[[], pa.Table]] = {}
     files: dict[str, Path] = {}
     for name in TABLES:
         path = folder / f"{name}.parquet"
@@ -244,23 +244,23 @@ def read_release(release: Path) -> Tables:
         if parts and manifest is not None:
             parts = [_own(release, part, manifest) for part in parts]
         if parts:
-            found[name] = partial(_read, name, parts)
+            result[name] = partial(_read, name, parts)
             if len(parts) == 1:
                 files[name] = parts[0]
     if (
-        "duplicates" in found
+        "duplicates" in result
         and manifest is not None
         and not looked_for_duplicates(manifest.recipe)
     ):
-        del found["duplicates"]  # empty because nobody looked
+        del result["duplicates"]  # empty because nobody looked
     for name in ("queries", "models", "labels"):
-        if name not in found:
+        if name not in result:
             raise BadInput(
                 f"{release} is no release: it has no table {name!r}",
                 where=str(folder / f"{name}.parquet"),
                 next_step="name a release directory, such as yard/releases/<name>/<version>",
             )
-    return Tables(found, files)
+    return Tables(result, files)
 
 
 def _own(release: Path, file: Path, manifest: Manifest) -> Path:
@@ -296,7 +296,7 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
         BadInput: nothing is there, or a file holds none of `BESIDE`.
         ContractError: rows break the contract, such as keys that occur twice.
     """
-    found: dict[str, list[pa.Table]] = {}
+    result: dict[str, list[pa.Table]] = {}
     for place in also:
         files = [place] if place.is_file() else sorted(place.glob("*.parquet"))
         if not files:
@@ -316,10 +316,10 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
                 )
             contract = BESIDE[name]
             own = table.select(contract.column_names)
-            found.setdefault(name, []).append(contract.conform(own, where=str(file)))
+            result.setdefault(name, []).append(contract.conform(own, where=str(file)))
     if not isinstance(tables, Tables):
         tables = Tables({name: partial(tables.__getitem__, name) for name in tables})
-    for name, parts in found.items():
+    for name, parts in result.items():
         before = [tables[name]] if name in tables else []
         where = ", ".join(map(str, also))
         joined = pa.concat_tables([*before, *parts])
@@ -387,8 +387,8 @@ def with_embeddings(
     name = known_name(str(encoder))
     outside_releases(cache)
     with counter("embed", "questions") as advance:
-        found = compute(tables["queries"], encoder=name, cache=cache, on_progress=advance)
-    return tables.also("embeddings", found)
+        result = compute(tables["queries"], encoder=name, cache=cache, on_progress=advance)
+    return tables.also("embeddings", result)
 
 
 def _of_file(file: Path) -> pa.Table:
@@ -396,8 +396,8 @@ def _of_file(file: Path) -> pa.Table:
     if not file.is_file():
         raise BadInput("there is no such embeddings file", where=str(file))
     contract = CONTRACTS["embeddings"]
-    given = pq.read_table(bounded(file))
-    missing = [c for c in ("query_id", "vector") if c not in given.column_names]
+    table = pq.read_table(bounded(file))
+    missing = [c for c in ("query_id", "vector") if c not in table.column_names]
     if missing:
         raise BadInput(
             f"the embeddings file lacks column {missing[0]!r}",
@@ -405,13 +405,13 @@ def _of_file(file: Path) -> pa.Table:
             next_step="columns: query_id, vector and, if there are several encoders, encoder",
         )
     filled = {
-        "encoder": pa.array([file.stem] * given.num_rows, pa.string()),
-        "seen_chars": pa.nulls(given.num_rows, pa.int64()),
+        "encoder": pa.array([file.stem] * table.num_rows, pa.string()),
+        "seen_chars": pa.nulls(table.num_rows, pa.int64()),
     }
     for name, values in filled.items():
-        if name in contract.column_names and name not in given.column_names:
-            given = given.append_column(name, values)
-    return contract.conform(given.select(contract.column_names), where=str(file))
+        if name in contract.column_names and name not in table.column_names:
+            table = table.append_column(name, values)
+    return contract.conform(table.select(contract.column_names), where=str(file))
 
 
 # A submission of predictions, checked against the release it was made for.
@@ -438,20 +438,20 @@ def audit_submission(
     table, tables = read_predictions(predictions), read_release(release)
     core = core_of(tables.without("embeddings"))
     chosen = default_scheme(core, scheme)
-    found = audit(core, chosen, table)
+    submission = audit(core, chosen, table)
     read = {"query_id", "model_id", "cost", "tokens", "score", DECISION}
     if unread := sorted(set(table.column_names) - read):
         says = f"read neither here nor by evaluate: {', '.join(map(repr, unread))}"
-        found.append(Suspicion("unread columns", "warn", says))
+        submission.append(Suspicion("unread columns", "warn", says))
     if beside is not None:
-        found.append(compare(core, chosen, choices_only(beside), table))
-    if arena is not None and all(one.level != "fail" for one in found):
+        submission.append(compare(core, chosen, choices_only(beside), table))
+    if arena is not None and all(item.level != "fail" for item in submission):
         test = core.take(core.rows(chosen, "test"))
         choice = choices(test, table)
         score = layout.write(arena, layout.rows(tables, test, choice), test, choice)
         says = f"{len(choice)} rows, Arena score {score:.6f} → {arena}"
-        found.append(Suspicion("RouterArena", "ok", says))
-    return found
+        submission.append(Suspicion("RouterArena", "ok", says))
+    return submission
 
 
 def robust(predictions: Path, reworded: Path) -> Suspicion:
@@ -464,8 +464,8 @@ def robust(predictions: Path, reworded: Path) -> Suspicion:
         dict(zip(*(table.column(c).to_pylist() for c in ("query_id", "model_id")), strict=True))
         for table in map(choices_only, (predictions, reworded))
     )
-    found = robustness(full, other)
-    if found is None:
+    result = robustness(full, other)
+    if result is None:
         raise BadInput(
             "no reworded question has the id of one that was asked as it is",
             where=str(reworded),
@@ -473,7 +473,7 @@ def robust(predictions: Path, reworded: Path) -> Suspicion:
         )
     n = len(set(full) & set(other))
     return Suspicion(
-        "robustness", "ok", f"{found:.1%} of {n:,} reworded questions keep their model"
+        "robustness", "ok", f"{result:.1%} of {n:,} reworded questions keep their model"
     )
 
 

@@ -120,8 +120,8 @@ def _scores(
     if not saved.is_saved(place):
         return np.asarray(fitted.scores(queries), dtype=np.float64)
     try:
-        found = np.asarray(fitted.scores(queries), dtype=np.float64)
-        if found.shape != (len(ids), len(words["model_ids"])) or not np.isfinite(found).all():
+        scores = np.asarray(fitted.scores(queries), dtype=np.float64)
+        if scores.shape != (len(ids), len(words["model_ids"])) or not np.isfinite(scores).all():
             raise ValueError("its scores are not one finite number for each model")
     except saved.SURPRISES as error:
         raise BadInput(
@@ -129,7 +129,7 @@ def _scores(
             where=str(place),
             next_step="save it again with `routeyard route RELEASE --save FOLDER`",
         ) from error
-    return found
+    return scores
 
 
 def _costs(words: dict[str, Any]) -> dict[str, Any] | None:
@@ -243,12 +243,12 @@ def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
             regular(folder / name)
         arrays = load_file(folder / LEXICAL[0])
         vocabulary = json.loads((folder / LEXICAL[1]).read_text(encoding="utf-8"))
-        found = Lexical(tuple(vocabulary), arrays["idf"], arrays["axes"], arrays["mean"])
-        found.encode(["a question"])  # its parts fit each other
+        lexical = Lexical(tuple(vocabulary), arrays["idf"], arrays["axes"], arrays["mean"])
+        lexical.encode(["a question"])  # its parts fit each other
     except (*saved.SURPRISES, SafetensorError) as error:
         raise BadInput(f"the saved router lacks its encoder: {error}", where=str(folder)) from error
-    _same(words, _hash(found), folder)
-    return found
+    _same(words, _hash(lexical), folder)
+    return lexical
 
 
 def _encoded(

@@ -226,10 +226,10 @@ def write_report(
 ) -> Path:
     """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
 
-    found = measured(bench, done, encoder, settings)
+    result = measured(bench, done, encoder, settings)
     folder = out / encoder.replace("/", "_")
     folder.mkdir(parents=True, exist_ok=True)
-    return write_evaluation(folder, release, found, tables, None)
+    return write_evaluation(folder, release, result, tables, None)
 
 
 # The zoo run on a release folder: routers, encoders and rules by name, results in a folder.
@@ -269,7 +269,7 @@ def run_zoo(
         BadInput: no encoder is named, two routers have one name, or something named is missing.
     """
     entrants = [*registered(None if routers is None else list(routers)), *map(theirs, own)]
-    names = [one.name for one in entrants]
+    names = [entrant.name for entrant in entrants]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadInput(f"two routers are called {twice[0]!r}", next_step="rename one of them")
     tables = with_beside(read_release(release), also)

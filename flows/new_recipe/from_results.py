@@ -80,7 +80,7 @@ def first_rows(
     paths, unread = _of_folder(path) if path.is_dir() else ([path], [])
     each = max(1, LOOKED_AT // len(paths))
     rows: list[dict[str, Any]] = [
-        FileRow(row, one.name) for one in paths for row in drawn(files.rows(one), each)
+        FileRow(row, item.name) for item in paths for row in drawn(files.rows(item), each)
     ]
     if not rows:
         raise SourceError(
@@ -92,7 +92,7 @@ def first_rows(
         name, place = paths[0].name.split(".")[0], paths[0]
         rows = [dict(row) for row in rows]
     else:
-        deep = any(one.parent != path for one in paths)
+        deep = any(item.parent != path for item in paths)
         name, place = path.name, path / ("**" if deep else "") / f"*{paths[0].suffix}"
     return {"name": _name(name), "path": relative(place, recipe)}, rows, unread
 
@@ -110,22 +110,22 @@ def drawn(rows: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
             kept.append((number, row))
         elif (place := draw.randrange(number + 1)) < most:
             kept[place] = (number, row)
-    return [row for _, row in sorted(kept, key=lambda one: one[0])]
+    return [row for _, row in sorted(kept, key=lambda item: item[0])]
 
 
 def _of_folder(folder: Path) -> tuple[list[Path], list[str]]:
     """The folder's files of the ending that holds most bytes, and a line on the others."""
-    found = {ending: sorted(folder.glob(f"**/*.{ending}")) for ending in _ENDINGS}
-    if not any(found.values()):
+    result = {ending: sorted(folder.glob(f"**/*.{ending}")) for ending in _ENDINGS}
+    if not any(result.values()):
         raise SourceError(
             "the folder holds no file of questions",
             where=str(folder),
             next_step="files that are read: " + ", ".join(f"*.{e}" for e in _ENDINGS),
         )
-    found = {ending: paths for ending, paths in found.items() if paths}
-    ending = max(found, key=lambda e: sum(path.stat().st_size for path in found[e]))
-    others = sorted(path.name for e, paths in found.items() if e != ending for path in paths)
-    return found[ending], [f"{few(others)} (only *.{ending} files are read)"] if others else []
+    result = {ending: paths for ending, paths in result.items() if paths}
+    ending = max(result, key=lambda e: sum(path.stat().st_size for path in result[e]))
+    others = sorted(path.name for e, paths in result.items() if e != ending for path in paths)
+    return result[ending], [f"{few(others)} (only *.{ending} files are read)"] if others else []
 
 
 def _of_hub(
@@ -222,18 +222,18 @@ def refuse_answers(
     import yaml
 
     asked, why = guess.fields.get("question"), guess.reasons.get("question", "")
-    found = answers_of(table.rows)
-    if found is None or guess.given("question"):
+    result = answers_of(table.rows)
+    if result is None or guess.given("question"):
         return
     # `answer text` has the name of a question as well as that of an answer.
-    named = why.startswith("by its name") and asked != found.get("text")
+    named = why.startswith("by its name") and asked != result.get("text")
     if not holds_answers(table.rows, table.values(asked) if named else None):
         return
-    models = sorted({str(one) for one in table.values(found["model"])})
-    columns = yaml.safe_dump(found, default_flow_style=True, sort_keys=False, width=10_000).strip()
+    models = sorted({str(item) for item in table.values(result["model"])})
+    columns = yaml.safe_dump(result, default_flow_style=True, sort_keys=False, width=10_000).strip()
     of = "ANSWERS" if Path(origin).is_dir() else repr(origin)
     raise BadInput(
-        f"these rows are recorded answers, not questions: {found['model']!r} names models "
+        f"these rows are recorded answers, not questions: {result['model']!r} names models "
         f"({few(models)}); the columns read as {columns}",
         where=origin + (f" (beside it are {'; '.join(unread)})" if unread else ""),
         next_step=f"routeyard init {recipe} --from QUESTIONS --recording {of}, where "
@@ -270,34 +270,34 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
     paths = files.expand(str(place), base=Path.cwd(), where="--recording")
     first = Table(drawn((row for path in paths for row in files.rows(path)), LOOKED_AT))
     columns = ", ".join(map(str, first.rows[0] if first.rows else ()))
-    found = answers_of(first.rows)
-    if found is None:
+    answers = answers_of(first.rows)
+    if answers is None:
         raise BadInput(
             "the recording names no model, or holds neither answer nor score",
             where=f"{recording}, columns {columns}",
             next_step="call the columns 'model' and 'output' (or 'score'), or write "
             "collect.recorded by hand: docs/howto/import.md",
         )
-    unread = _unread(first, " ".join(found.values()))
+    unread = _unread(first, " ".join(answers.values()))
     lacks = []
-    if "query" not in found:
+    if "query" not in answers:
         lacks.append(f"no column of the recording names the question: fields.query ({columns})")
-        found["query"] = "id"
+        answers["query"] = "id"
     # A column that is not there names no row.
-    read = {name: found[name] for name in ("model", "query") if name != "query" or not lacks}
+    read = {name: answers[name] for name in ("model", "query") if name != "query" or not lacks}
     models, asked, nameless, count = _named(paths, read)
     if not lacks:
-        lacks = _join(asked, found["query"], guess, table)
-    entry = {"path": relative(place, recipe), "fields": found}
+        lacks = _join(asked, answers["query"], guess, table)
+    entry = {"path": relative(place, recipe), "fields": answers}
     return AnswerSource(
         pool={"models": [{"model_id": name} for name in sorted(models)]},
         collect={"provider": "recorded", "recorded": [entry]},
         words=f"{len(models)} models that {place.name} holds answers of",
-        waivers=_waivers(found, count, [one for one in unread if looks_like_money(one)]),
-        unread=[f"column {one!r} of the recording" for one in unread],
+        waivers=_waivers(answers, count, [item for item in unread if looks_like_money(item)]),
+        unread=[f"column {item!r} of the recording" for item in unread],
         lacks=lacks + nameless,
-        graded="text" not in found or ("score" in found and "references" not in guess.fields),
-        outputs=[str(text) for text in first.values(found.get("text", "")) if text],
+        graded="text" not in answers or ("score" in answers and "references" not in guess.fields),
+        outputs=[str(text) for text in first.values(answers.get("text", "")) if text],
     )
 
 
@@ -336,7 +336,7 @@ def _join(asked: set[str], query: str, guess: Guess, table: Table) -> list[str]:
     """Settle which column of the questions holds what the recording's `query` names."""
 
     def share(seen: Sequence[Any]) -> float:
-        texts = [str(one) for one in seen]
+        texts = [str(item) for item in seen]
         return sum(text in asked for text in texts) if len(set(texts)) == len(texts) else 0.0
 
     if guess.given("id") or ("id" in guess.fields and share(table.values(guess.fields["id"]))):
@@ -416,12 +416,12 @@ def questions_of(
     questions = [
         {
             "id": name,
-            "question": one.get("prompt", name),
-            "references": [one["reference"]] if "reference" in one else [],
-            "task": one.get("suite"),
-            "split": one.get("split"),
+            "question": item.get("prompt", name),
+            "references": [item["reference"]] if "reference" in item else [],
+            "task": item.get("suite"),
+            "split": item.get("split"),
         }
-        for name, one in said.items()
+        for name, item in said.items()
     ]
     return questions, several
 
@@ -434,16 +434,16 @@ def answers_table(
     Args:
         accepted: Kinds of findings whose answers count as their source counts them.
     """
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "query": ids, "model": table.column("arm"), "sample": table.column("sample"),
     }  # fmt: skip
     issues: list[str] = []
     for name in _PLAIN:
-        found[name] = table.column(name)
+        result[name] = table.column(name)
     scores = _numbers(table, "score")
     outside = ~np.isnan(scores) & ((scores < 0) | (scores > 1))
     issues += _said(table, outside, "scores that are not in [0, 1]", scores)
-    found["score"] = pa.array(np.where(outside, np.nan, scores), from_pandas=True)
+    result["score"] = pa.array(np.where(outside, np.nan, scores), from_pandas=True)
     answered = ~np.isnan(scores) | np.array(table.column("text").is_valid())
     for name in ("prompt_tokens", "completion_tokens", "cost_usd", "latency_s"):
         values = _numbers(table, name)
@@ -452,17 +452,17 @@ def answers_table(
         issues += _said(table, wrong, f"values of {name} that cannot be", values)
         issues += _said(table, unknown, f"zeros of {name} beside an answer: unknown, not 0", values)
         kept = pa.array(np.where(wrong | unknown, np.nan, values), from_pandas=True)
-        found[name] = kept.cast(pa.int64()) if name.endswith("tokens") else kept
-    found["status"], decided = _statuses(table, scores, accepted)
+        result[name] = kept.cast(pa.int64()) if name.endswith("tokens") else kept
+    result["status"], decided = _statuses(table, scores, accepted)
     issues += decided
     fields = {
         name: name
-        for name, column in found.items()
+        for name, column in result.items()
         if name in ("query", "model") or column.null_count < len(column)
     }
     if len(pc.unique(table.column("sample"))) <= 1:
-        del fields["sample"], found["sample"]
-    return found, fields, issues
+        del fields["sample"], result["sample"]
+    return result, fields, issues
 
 
 def _statuses(
@@ -478,20 +478,20 @@ def _statuses(
     words = table.column("status").to_pylist()
     known = {word: status_of(word) for word in set(words) if word is not None}
     known |= {word: word for word in known if word.strip().lower() in FAILED}
-    found = [known.get(word) for word in words]
+    results = [known.get(word) for word in words]
     left, kept = Counter[str](), Counter[str]()
     for kind, rows in scored_without_answer(Answers.of(table)).items():
         if kind in accepted:
             continue
         for row in np.flatnonzero(rows):
-            status = found[row] if found[row] in ANSWERLESS else None
-            found[row] = status or ("error" if kind == "infrastructure_errors" else "unanswered")
+            status = results[row] if results[row] in ANSWERLESS else None
+            results[row] = status or ("error" if kind == "infrastructure_errors" else "unanswered")
             scores[row] = np.nan  # decided here; the file keeps what its source says
-            left[str(found[row])] += 1
+            left[str(results[row])] += 1
     for row in np.flatnonzero(~np.isnan(scores)):
-        if found[row] in ANSWERLESS:
-            kept[str(found[row])] += 1
-            found[row] = None
+        if results[row] in ANSWERLESS:
+            kept[str(results[row])] += 1
+            results[row] = None
     says = []
     if left:
         policy = ", ".join(f"{status}: scored" for status in sorted(left))
@@ -502,7 +502,7 @@ def _statuses(
     if kept:
         says.append(f"answers that ended so count as their source counts them: {_counted(kept)}")
     asked = unknown_words(table)
-    shown = [w if w in asked else s for w, s in zip(words, found, strict=True)]
+    shown = [w if w in asked else s for w, s in zip(words, results, strict=True)]
     return pa.array(shown, pa.string()), says
 
 
@@ -533,17 +533,17 @@ def metering_waivers(
     asked = pa.table({"query_id": [q["id"] for q in questions],
                       "prompt": [q["question"] for q in questions]})  # fmt: skip
     pool = Pool.model_validate({"models": [{"model_id": name} for name in names]})
-    found: dict[str, list[MeteringFinding]] = {}
-    for one in audit(table, models_table(pool), queries=asked):
-        found.setdefault(one.gate, []).append(one)
+    result: dict[str, list[MeteringFinding]] = {}
+    for item in audit(table, models_table(pool), queries=asked):
+        result.setdefault(item.gate, []).append(item)
     return [
         {
             "gate": gate,
             "reason": f"{sum(one.count for one in some):,} of {table.num_rows:,} answers of the "
-            f"source: {'; '.join(dict.fromkeys(one.says for one in some))} "
-            f"({few([one.model_id for one in some])})",
+            f"source: {'; '.join(dict.fromkeys(entry.says for entry in some))} "
+            f"({few([entry.model_id for entry in some])})",
         }
-        for gate, some in found.items()
+        for gate, some in result.items()
     ]
 
 
@@ -625,12 +625,12 @@ def recorded_results(origin: str, *, answers: bool = False) -> Results | NoResul
     if not path.exists():
         return NoResults()
     try:
-        found = read_results(path)
+        results = read_results(path)
     except AggregatesOnly:
         raise
     except SourceError as error:
         return NoResults(error)
-    return _answers_or_questions(found, answers)
+    return _answers_or_questions(results, answers)
 
 
 def _answers_or_questions(found: Results, answers: bool) -> Results | NoResults:
@@ -707,7 +707,7 @@ def from_results(
     asked = [note.says for note in results.notes if note.kind in ASKED]
     known = [note.says for note in results.notes if note.kind in _ISSUES]
     models = sorted(set(answers["model"].to_pylist()))
-    unread = [one.says for one in results.notes if one.about == "cost"]
+    unread = [item.says for item in results.notes if item.about == "cost"]
     waivers = {
         **_metering(metering_waivers(questions, answers), unread),
         **{gate: f"Accepted as it is: {says}" for gate, says in accepted.items()},
@@ -721,11 +721,11 @@ def from_results(
         collect={"provider": "recorded", "recorded": [{**recorded, "fields": fields}]},
         words=f"{len(models)} models that {Path(origin).name} holds answers of",
         waivers=[{"gate": gate, "reason": reason} for gate, reason in waivers.items()],
-        lacks=[f"your word: {one}" for one in [*asked, *doubts]],
+        lacks=[f"your word: {item}" for item in [*asked, *doubts]],
         graded=graded,
         known_issues=[*known, *issues],
         has_texts=has_texts,
-        unread=[one.says for one in results.notes if one.kind in ("columns", "unpriced")],
+        unread=[item.says for item in results.notes if item.kind in ("columns", "unpriced")],
     )
     places = {name: _said_place(column) for name, column in results.columns.items()}
     guess = Guess([], places, dict.fromkeys(results.columns, "by its name and values"))
@@ -746,8 +746,8 @@ def _source(
     recipe: Path, folder: Path, scorer: ScorerSuggestion, questions: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     name = re.sub(r"[^\w.-]+", "_", recipe.stem).strip("_") or "questions"
-    there = [one for one in ("references", "task") if any(row[one] for row in questions)]
-    fields: dict[str, Any] = {one: one for one in ("id", "question", *there)}
+    there = [item for item in ("references", "task") if any(row[item] for row in questions)]
+    fields: dict[str, Any] = {item: item for item in ("id", "question", *there)}
     if any(row["split"] for row in questions):
         fields["metadata"] = ["split"]
     source: dict[str, Any] = {
@@ -772,7 +772,7 @@ def _suggested(questions: Sequence[dict[str, Any]], texts: pa.ChunkedArray) -> S
 
 def _metering(found: Sequence[Mapping[str, str]], unread: Sequence[str]) -> dict[str, str]:
     """Gate → reason of waivers of the metering; `unread` says which column may hold the costs."""
-    waivers = {one["gate"]: one["reason"] for one in found}
+    waivers = {item["gate"]: item["reason"] for item in found}
     if unread and "metering:price_unknown" in waivers:
         waivers["metering:price_unknown"] += f"; costs are unknown: {unread[0]}"
     return waivers

@@ -55,14 +55,14 @@ def recipe_text(
     about.append(f"scorer {scorer.scorer}: {scorer.why}{tried(scorer)}.")
     if guess.unused:
         about.append(f"Columns that are not used: {', '.join(guess.unused)}.")
-    about += [f"{one}." for one in left_out]
+    about += [f"{item}." for item in left_out]
     release: dict[str, Any] = {"title": name, "description": "", "license": "NOASSERTION"}
     release |= {"known_issues": answers.known_issues} if answers.known_issues else {}
     # Ids are not embedded: they would be near-duplicates of each other.
     looks = answers.has_texts and near_duplicates
     curate = [{"rule": "dedup", "threshold": SIMILARITY}] if looks else []
     return _TEXT.format(
-        lacks="".join(f"# LACKS: {in_line(one)}\n" for one in lacks),
+        lacks="".join(f"# LACKS: {in_line(lack)}\n" for lack in lacks),
         head=_yaml({"name": name, "version": "1.0.0"}),
         about="\n".join(f"# {in_line(line)}" for line in about),
         sources=_yaml({"sources": [source]}),
@@ -162,10 +162,10 @@ def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[d
     prices = None
     with contextlib.suppress(BadInput):  # not every provider lists prices
         prices = fetch_prices(provider, read_on=today) or None
-    found = list_models(provider)
-    if found.models is None and not models:
+    result = list_models(provider)
+    if result.models is None and not models:
         raise BadInput(
-            f"the provider lists no models: {found.why}",
+            f"the provider lists no models: {result.why}",
             where=address,
             next_step="name them with --model (again for more), and the key with --key-env",
         )
@@ -174,18 +174,18 @@ def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[d
         return prices.find(name) if prices else list_price(public_address(provider), name)
 
     entries = []
-    for name in _choose(sorted(found.models or ()), known, models):
+    for name in _choose(sorted(result.models or ()), known, models):
         price = known(name)
         entry: dict[str, Any] = {"model_id": name, "provider": "provider"}
         if price is not None and price.input is not None and price.output is not None:
-            entry |= {key: one for key, one in price.columns.items() if one is not None}
+            entry |= {key: column for key, column in price.columns.items() if column is not None}
         entries.append(entry)
     stated = {"name": "provider", "base_url": address}
     stated |= {"api_key_env": key_env} if key_env else {}
     stated |= {"price_list": "openrouter"} if prices is not None else {}
     unpriced = sum("price_in" not in entry for entry in entries)
-    words = f"{len(entries)} of {len(found.models or ())} models that {address} lists"
-    if not found.models:
+    words = f"{len(entries)} of {len(result.models or ())} models that {address} lists"
+    if not result.models:
         words = f"{len(entries)} models as you name them; {address} lists none"
     if unpriced:
         words += f", {unpriced} of them without a price"
@@ -206,10 +206,10 @@ def _choose(
         )
 
     def price(name: str) -> tuple[bool, float, str]:
-        found = known(name)
-        if found is None or found.output is None:
+        result = known(name)
+        if result is None or result.output is None:
             return (True, 0.0, name)
-        return (False, float(found.output), name)
+        return (False, float(result.output), name)
 
     ordered = list(wanted) or sorted(names, key=price)
     if wanted or len(ordered) <= MODELS:
@@ -370,7 +370,7 @@ def _name(recipe: Path) -> str:
 
 def _checked(given: Mapping[str, str], columns: Sequence[str], origin: str) -> dict[str, str]:
     """Columns that a person named; a name within a nested column becomes an expression."""
-    found = {}
+    result = {}
     for name, column in given.items():
         inside = column not in columns and column.partition(".")[0] in columns
         if inside and re.fullmatch(r"\w+(\.\w+)+", column):
@@ -381,8 +381,8 @@ def _checked(given: Mapping[str, str], columns: Sequence[str], origin: str) -> d
                 where=f"{origin}, --{name}",
                 next_step="columns: " + ", ".join(sorted(columns)),
             )
-        found[name] = column
-    return found
+        result[name] = column
+    return result
 
 
 def _scorer(
@@ -415,30 +415,30 @@ def _scorer(
 
 def _texts(value: Any) -> list[str]:
     listed = value if isinstance(value, list | tuple) else [value]
-    return [str(one) for one in listed if one is not None]
+    return [str(item) for item in listed if item is not None]
 
 
 def _options(value: Any) -> list[str]:
     """Options at their places; empty ones at the end are padding."""
     listed = value if isinstance(value, list | tuple) else [value]
-    found = ["" if one is None else str(one) for one in listed]
-    while found and not found[-1].strip():
-        found.pop()
-    return found
+    options = ["" if item is None else str(item) for item in listed]
+    while options and not options[-1].strip():
+        options.pop()
+    return options
 
 
 def _lacks(guess: Guess, scorer: ScorerSuggestion) -> list[str]:
     columns = ", ".join(sorted(guess.columns))
-    found = [f"a look at {doubt}" for doubt in guess.doubts]
+    lacks = [f"a look at {doubt}" for doubt in guess.doubts]
     if "question" in guess.lacks:
-        found.append(f"no column looks like questions: name it with --question ({columns})")
+        lacks.append(f"no column looks like questions: name it with --question ({columns})")
     if scorer.scorer == "none":
-        found.append(
+        lacks.append(
             f"no column holds the answers: name it with --references ({columns}), or a judge under "
             "label.judges and label.default.then"
         )
     if scorer.tried and scorer.right < scorer.tried * 0.9:
-        found.append(
+        lacks.append(
             f"the answers are not the letters of the options ({scorer.right} of {scorer.tried} "
             "fit): map fields.references to the letter"
             if scorer.scorer == "mcq"
@@ -446,4 +446,4 @@ def _lacks(guess: Guess, scorer: ScorerSuggestion) -> list[str]:
             "repeat the reference: map fields.references to the bare answer, or name another "
             "scorer with --scorer"
         )
-    return found
+    return lacks

@@ -228,8 +228,8 @@ def import_answers(
 
     inputs = {"queries": queries.fingerprint, "pool": models.fingerprint}
     for number, entry in enumerate(collect.recorded):
-        found = files.expand(entry.path, base=context.base, where="collect.recorded")
-        inputs[f"recorded.{number}"] = content(found)
+        result = files.expand(entry.path, base=context.base, where="collect.recorded")
+        inputs[f"recorded.{number}"] = content(result)
 
     def make(folder: Path) -> Mapping[str, Any]:
         questions, arms = read(queries, "queries"), read(models, "models")
@@ -238,7 +238,7 @@ def import_answers(
             raise RecordedError(
                 "no recorded row that the recipe asks for has a text or a score: there is nothing "
                 "to grade",
-                where=", ".join(one["file"] for one in imported.provenance),
+                where=", ".join(item["file"] for item in imported.provenance),
                 next_step="record the answers or their outcomes; what the calls of an import cost "
                 "needs none: routeyard replay FOLDER --pool prices.yaml",
             )
@@ -301,8 +301,8 @@ def walk_trajectories(
             "steps": answers_fingerprint(steps),
         }
         if (file := agent.search.file) is not None:
-            found = files.expand(file, base=context.base, where="collect.agent.search.file")
-            inputs["corpus"] = ",".join(files.sha256(one) for one in found)
+            result = files.expand(file, base=context.base, where="collect.agent.search.file")
+            inputs["corpus"] = ",".join(files.sha256(item) for item in result)
         return StageWork(collect.model_dump(mode="json"), inputs, make)
 
     def ask() -> StageWork:
@@ -437,11 +437,11 @@ def ask_models(
 
     table = read(queries, "queries")
     # Part of every request's hash; without it `verify` could not make the hash again.
-    named = {one.name: identity_of(one) for one in pool.providers if "$" in one.base_url}
+    named = {item.name: identity_of(item) for item in pool.providers if "$" in item.base_url}
     facts: dict[str, Any] = {"addresses": named} if named else {}
     if collect.larger_limit is not None:
         facts["reask_truncated"] = collect.larger_limit
-    drawn = None if rows is None else [np.array(one, dtype=np.int32) for one in rows]
+    drawn = None if rows is None else [np.array(row, dtype=np.int32) for row in rows]
     how: dict[str, Any] = {"rows": drawn, **asked_about(context, queries)}
 
     def work(responses: Any) -> StageWork:
@@ -569,7 +569,7 @@ def ask_shard(
 
     table = read(queries, "queries")
     # Coverage is drawn over the whole pool.
-    number = [one.model_id for one in pool.models].index(model_id)
+    number = [model.model_id for model in pool.models].index(model_id)
     drawn = covered(table, len(pool.models), collect.coverage)[number][slice(*rows)]
     ours, asking = share(_served(pool, model_id), collect, sharers)
     # The bound is the benchmark's and is kept in the ledger; other models' own bounds are not ours.
@@ -597,5 +597,5 @@ def _served(pool: Pool, model_id: str) -> Pool:
     """The pool of one model and its provider."""
     from routeyard.pipelines.collect.settings import provider_of
 
-    model = next(one for one in pool.models if one.model_id == model_id)
+    model = next(item for item in pool.models if item.model_id == model_id)
     return pool.but(models=[model], providers=[provider_of(model, pool)])

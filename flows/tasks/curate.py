@@ -215,25 +215,25 @@ def made_for(
 def parts_of(rules: Sequence[CurationRule], queries: Path) -> list[str]:
     """Modules of the backend and the scorers that a `preference` rule asks; none without one."""
 
-    found: list[str] = []
+    parts: list[str] = []
     for rule in rules:
         if "entailment" in RULES.get(rule.rule).needs:
             backend = rule.parameters.get("backend", "equivalence")
             name = backend.get("name", "") if isinstance(backend, Mapping) else backend
-            found += BACKENDS.modules([str(name)]) + scorer_modules(queries)
-    return found
+            parts += BACKENDS.modules([str(name)]) + scorer_modules(queries)
+    return parts
 
 
 def inputs_of(rules: Sequence[CurationRule]) -> dict[str, str]:
     """What a curate stage depends on beside tables and code: the files of local encoders."""
     from routeyard.pipelines.evaluate.signals import fingerprint
 
-    found = {}
+    inputs = {}
     for number, rule in enumerate(rules):
         backend = rule.parameters.get("backend")
         if rule.rule == "preference" and isinstance(backend, Mapping) and backend.get("model"):
-            found[f"entailment.{number}"] = fingerprint(str(backend["model"]))
-    return found
+            inputs[f"entailment.{number}"] = fingerprint(str(backend["model"]))
+    return inputs
 
 
 def entailment_for(
@@ -280,7 +280,7 @@ def judge(
         parameters = {"temperature": 0.0, "max_tokens": 8}
         how: dict[str, Any] = {"purpose": "entailment", "parameters": parameters}
         asked = ask_prompts(context, pool, collect, asked_model, prompts, **how)
-        return [None if one is None else one.text for one in asked]
+        return [None if item is None else item.text for item in asked]
 
     return ask
 
@@ -296,7 +296,7 @@ def assessor(context: BuildContext, pool: Pool, collect: Collect, model: str) ->
         prompts = [prompt(question, answer) for question, answer in items]
         how: dict[str, Any] = {"purpose": "self_assessment", "parameters": PARAMETERS}
         asked = ask_prompts(context, pool, collect, asked_model, prompts, **how)
-        return [None if one is None else certainty(one.text, one.logprobs) for one in asked]
+        return [None if item is None else certainty(item.text, item.logprobs) for item in asked]
 
     return assess
 
@@ -354,7 +354,7 @@ def apply_rules(
         for name, table in result.items():
             write_table(table, folder / f"{name}.parquet")
         _warn(applied.figures)
-        return {"rules": [dict(one) for one in applied.figures]}
+        return {"rules": [dict(figure) for figure in applied.figures]}
 
     inputs = {
         "queries": queries.fingerprint,
@@ -378,9 +378,9 @@ def apply_rules(
 
 def _warn(figures: Sequence[Mapping[str, Any]]) -> None:
 
-    for one in figures:
-        if "warning" in one["figures"]:
-            console.line("curate", f"rule {one['rule']!r}: {one['figures']['warning']}")
+    for figure in figures:
+        if "warning" in figure["figures"]:
+            console.line("curate", f"rule {figure['rule']!r}: {figure['figures']['warning']}")
 
 
 def curated_tables(curated: StageResult) -> dict[str, Any]:

@@ -28,8 +28,8 @@ def read_sources(
             inputs[source.name] = str(source.revision)
         else:
             where = f"source {source.name!r}"
-            found = named_files.expand(str(source.path), base=context.base, where=where)
-            inputs[source.name] = content(found)
+            result = named_files.expand(str(source.path), base=context.base, where=where)
+            inputs[source.name] = content(result)
     for source in sources:
         if shown := image_files(source, context.base):
             inputs[f"images of {source.name}"] = content(shown)

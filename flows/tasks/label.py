@@ -106,7 +106,7 @@ def ask_judges(
     questions = read(queries, "queries")
     answers = read_shards(responses.parts("responses"), "responses")
     filed = [*verdicts, *([reviews] if reviews else [])]
-    known = read_shards([one.path("verdicts") for one in filed], "verdicts")
+    known = read_shards([item.path("verdicts") for item in filed], "verdicts")
 
     def asked(*, send: bool) -> FiledVerdicts:
         how: dict[str, Any] = {"run": uuid.uuid4().hex, "send": send}
@@ -130,19 +130,19 @@ def ask_judges(
         return StageWork(label.model_dump(mode="json"), inputs, make)
 
     stored = asked(send=False)
-    missing = sum(one["missing"] for one in stored.figures.values())
+    missing = sum(figure["missing"] for figure in stored.figures.values())
 
     def ask() -> StageWork:
         filed = asked(send=True)
-        providers = {f"xverify:{one.name}": one.provider.name for one in label.verifiers}
-        providers |= {f"judge:{one.name}": one.provider.name for one in label.judges}
+        providers = {f"xverify:{item.name}": item.provider.name for item in label.verifiers}
+        providers |= {f"judge:{judge.name}": judge.provider.name for judge in label.judges}
         refused = {
-            f"{providers[name]}/{name}": one for name, one in filed.figures.items()
-            if one.get("refusal")
+            f"{providers[name]}/{name}": figure for name, figure in filed.figures.items()
+            if figure.get("refusal")
         }  # fmt: skip
         if refused:
-            words = {name: one["refusal"] for name, one in refused.items()}
-            left = {name: one["missing"] for name, one in refused.items()}
+            words = {name: item["refusal"] for name, item in refused.items()}
+            left = {name: item["missing"] for name, item in refused.items()}
             wanted = answers.num_rows * len(providers)
             check_refused(context, words, left, collect, wanted, "verdicts")
         return work(filed)
@@ -153,10 +153,10 @@ def ask_judges(
 def lines_of_judges(figures: Mapping[str, Any]) -> list[str]:
     """One line per verifier and judge: how many were asked, and why it stopped."""
     lines = []
-    for name, one in sorted(figures["heard"].items()):
-        stopped = f", stopped: {one['stopped']}" if one.get("stopped") else ""
+    for name, item in sorted(figures["heard"].items()):
+        stopped = f", stopped: {item['stopped']}" if item.get("stopped") else ""
         lines.append(
-            f"{name}: {one['asked']:,} asked, {one['failed']:,} without an answer{stopped}"
+            f"{name}: {item['asked']:,} asked, {item['failed']:,} without an answer{stopped}"
         )
     return lines
 
@@ -182,7 +182,7 @@ def decide_labels(
     made = [judged] if judged is not None else [*verdicts, *([reviews] if reviews else [])]
 
     def make(folder: Path) -> Mapping[str, Any]:
-        filed = read_shards([one.path("verdicts") for one in made], "verdicts")
+        filed = read_shards([item.path("verdicts") for item in made], "verdicts")
         answers = read_shards(responses.parts("responses"), "responses")
         asked = read(queries, "queries")
         labels = decide(asked, answers, filed, policy=label)
@@ -198,7 +198,7 @@ def decide_labels(
     inputs = {
         "queries": queries.fingerprint,
         "responses": responses.fingerprint,
-        "verdicts": ",".join(one.fingerprint for one in made),
+        "verdicts": ",".join(item.fingerprint for item in made),
     }
     uses = scorer_modules(queries.path("queries"))
     return StageWork(label.model_dump(mode="json"), inputs, make, uses)

@@ -52,15 +52,15 @@ def defects_of(
     own = {**tables, "splits": tables["splits"].slice(0, 0)}
     for name in ("labels", "responses"):
         own[name] = of_models(tables[name], real)
-    found = audit_recording(recording_of(own), free=free_arms(models))
-    return [*leaks_of(tables, split.keep_together, upstream_schemes(curate)), *found.findings]
+    result = audit_recording(recording_of(own), free=free_arms(models))
+    return [*leaks_of(tables, split.keep_together, upstream_schemes(curate)), *result.findings]
 
 
 def leaks_of(tables: Mapping[str, Any], together: Any, upstream: set[str]) -> list[AuditFinding]:
     """One finding for each scheme in which a test question is also in train or validation."""
     from routeyard.pipelines.curate.split import left_apart, one_question
 
-    one = one_question(tables["queries"], tables.get("duplicates"), together)
+    item = one_question(tables["queries"], tables.get("duplicates"), together)
     return [
         AuditFinding(
             kind="leak",
@@ -73,7 +73,7 @@ def leaks_of(tables: Mapping[str, Any], together: Any, upstream: set[str]) -> li
             severity="note" if scheme in upstream else "grave",
             key="sources[].fields.group, split.keep_together",
         )
-        for scheme, leaked, total, some in left_apart(tables["splits"], one)
+        for scheme, leaked, total, some in left_apart(tables["splits"], item)
     ]
 
 
@@ -110,23 +110,23 @@ def audit_metering(
             steps = read(responses, "steps")
             tables, answers = {**tables, "steps": steps}, as_answers(steps)
         queries = tables["queries"]
-        found = audit(
+        result = audit(
             answers, tables["models"], collect.metering, queries=queries, canaries=canaries,
             names=names,
         )  # fmt: skip
-        unresolved, waived = apply_waivers(found, release.waivers)
-        findings = [asdict(finding) for finding in found]
+        unresolved, waived = apply_waivers(result, release.waivers)
+        findings = [asdict(finding) for finding in result]
         write_json(folder / "findings.json", findings)
         defects = defects_of(tables, split, curate)
         stopping, let = apply_waivers(defects, release.waivers)
-        write_json(folder / "defects.json", [asdict(one) for one in defects])
+        write_json(folder / "defects.json", [asdict(defect) for defect in defects])
         return {
             "findings": findings,
-            "standing": [f"{one.model_id}: {one.count:,} {one.says}" for one in unresolved],
-            "waived": [f"{one.model_id}: {one.count:,} {one.says}" for one, _ in waived],
-            "defects": [f"{one.gate}: {one.about}: {one.says}" for one in defects],
-            "grave": [f"{one.gate}: {one.about}: {one.says}" for one in stopping if one.stops],
-            "defects_waived": [f"{one.gate}: {one.about}: {one.says}" for one, _ in let],
+            "standing": [f"{item.model_id}: {item.count:,} {item.says}" for item in unresolved],
+            "waived": [f"{item.model_id}: {item.count:,} {item.says}" for item, _ in waived],
+            "defects": [f"{defect.gate}: {defect.about}: {defect.says}" for defect in defects],
+            "grave": [f"{item.gate}: {item.about}: {item.says}" for item in stopping if item.stops],
+            "defects_waived": [f"{item.gate}: {item.about}: {item.says}" for item, _ in let],
         }
 
     parameters = {
@@ -150,13 +150,13 @@ def lines_of_audit(figures: Mapping[str, Any]) -> list[str]:
         f"metering: {_findings(figures['findings'], figures['waived'])}; "
         f"results: {_findings(defects, waived)}"
     ]
-    return lines + [one for one in defects if one not in waived]
+    return lines + [defect for defect in defects if defect not in waived]
 
 
-def _findings(found: Sized, waived: Sized) -> str:
-    if not found:
+def _findings(sized: Sized, waived: Sized) -> str:
+    if not sized:
         return "no finding"
-    count = f"{len(found):,} finding{'s' if len(found) > 1 else ''}"
+    count = f"{len(sized):,} finding{'s' if len(sized) > 1 else ''}"
     return f"{count}, {len(waived):,} waived" if waived else count
 
 
@@ -183,17 +183,17 @@ def check_metering(context: BuildContext, audited: StageResult) -> None:
         ("the metering audit", "standing", "findings",
          "`routeyard audit WORKSPACE --recipe FILE` names the answers", "metering"),
     ):  # fmt: skip
-        found: list[str] = audited.figures[key]
-        if not found:
+        figure: list[str] = audited.figures[key]
+        if not figure:
             continue
-        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+        more = f"; and {len(figure) - 5} more" if len(figure) > 5 else ""
         failed = GateFailed(
-            f"{says} stops this release: {'; '.join(found[:5])}{more}",
+            f"{says} stops this release: {'; '.join(figure[:5])}{more}",
             where=f"benchmark {context.benchmark}; {audited.folder}/{file}.json",
             next_step=f"mend the cause ({mend}), or waive it by name in the recipe: "
             f"release.waivers: [{{gate: {gate}, reason: …}}]; the card will print the reason",
         )
-        failed.findings = tuple(found)
+        failed.findings = tuple(figure)
         raise failed
 
 
@@ -277,7 +277,7 @@ def write_benchmark(
     if recipe.collect.agent is not None:
         tables["steps"] = kept_steps(read(stages["collect"], "steps"), tables["responses"])
     sources = stages["ingest"].figures["sources"]
-    closed = [one["source"] for one in sources if one.get("redistribute_text") is False]
+    closed = [source["source"] for source in sources if source.get("redistribute_text") is False]
     told = pc.invert(pc.is_in(tables["queries"].column("source"), pa.array(closed, pa.string())))
     if (shown := images_table(tables["queries"].filter(told))).num_rows:
         tables["images"] = shown

@@ -93,10 +93,10 @@ def quality_at(
         rows = zip(rate, xs, ys, strict=True)
         return np.array([np.interp(r, a, b) if np.isfinite(r) else np.nan for r, a, b in rows])
 
-    found = [at(block) for _, block in draws.blocks()]
+    results = [at(block) for _, block in draws.blocks()]
     name = f"answer_quality_at_cpt[{100 * share:g}]"
     never = "the large model is no better than the small one"
-    return metric(router, name, split, float(at(None)), np.concatenate(found), never)
+    return metric(router, name, split, float(at(None)), np.concatenate(results), never)
 
 
 RATES: Columns = {
@@ -131,7 +131,7 @@ def _tested(context: StudyContext) -> Core:
 def _wanted(context: StudyContext) -> dict[str, Callable[[Queries], Floats]]:
     """`basis: SW` → how much the large model is wanted; what teaches nothing is left out."""
     preferences = context.tables.get("preferences")
-    found: dict[str, Callable[[Queries], Floats]] = {}
+    result: dict[str, Callable[[Queries], Floats]] = {}
     for basis in bases(preferences):
         battles, called = battles_on(
             context.core, preferences, context.default_scheme(), _pair(context), basis
@@ -141,8 +141,8 @@ def _wanted(context: StudyContext) -> dict[str, Callable[[Queries], Floats]]:
                 made = trained(battles, _pair(context), [name])
             except BadInput:  # all ties: the printed MF and MLP have nothing to learn from
                 continue
-            found[f"{called}: {short}"] = made[name]
-    return found
+            result[f"{called}: {short}"] = made[name]
+    return result
 
 
 def _evaluated(context: StudyContext) -> Evaluation:
@@ -167,9 +167,9 @@ def rates(context: StudyContext) -> Sequence[StudyCell]:
 
 
 def curves(context: StudyContext) -> pa.Table:
-    found = curve_table(_evaluated(context), "tradeoff")
-    wanted = [name.endswith((": kNN", "random", "oracle")) for name in found["series"].to_pylist()]
-    return found.filter(pa.array(wanted, pa.bool_()))
+    result = curve_table(_evaluated(context), "tradeoff")
+    wanted = [name.endswith((": kNN", "random", "oracle")) for name in result["series"].to_pylist()]
+    return result.filter(pa.array(wanted, pa.bool_()))
 
 
 def sizes(context: StudyContext) -> Sequence[StudyCell]:
@@ -227,14 +227,14 @@ def quality_and_systems(context: StudyContext) -> Sequence[StudyCell]:
     """Answer quality of every router, then of each system's best: least CPT(50) on these data."""
     every = quality(context)
     rates_of = {(c.row, c.column): c for c in rates(context)}
-    found: dict[tuple[str, str], tuple[float, StudyCell]] = {}
+    result: dict[tuple[str, str], tuple[float, StudyCell]] = {}
     for cell in every:
         system = cell.row.rpartition(": ")[0]
         calls = rates_of.get((cell.row, "CPT(50)"))
         rate = 2.0 if calls is None or calls.value is None else calls.value
         heading = cell.column.rpartition(", ")[2]
-        if (system, heading) not in found or rate < found[system, heading][0]:
+        if (system, heading) not in result or rate < result[system, heading][0]:
             row = f"best router of {system}"
             best = StudyCell(row, heading, cell.value, "percent", cell.low, cell.high)
-            found[system, heading] = (rate, best)
-    return [*every, *(cell for _, cell in found.values())]
+            result[system, heading] = (rate, best)
+    return [*every, *(cell for _, cell in result.values())]

@@ -106,12 +106,12 @@ def _measured(context: StudyContext, rows: Rows) -> Evaluation:
 def cells(context: StudyContext, rows: Rows) -> Sequence[StudyCell]:
     """Deferral columns of each row, and the mean cost at its peak."""
     done, measure = _measured(context, rows), measure_of(context)
-    found = cells_of(done, COLUMNS, list(rows), measure)
+    result = cells_of(done, COLUMNS, list(rows), measure)
     points = curve_table(done, "deferral", measure).to_pylist()
     for label in rows:
         own = np.array([[r["x"], r["y"]] for r in points if r["series"] == label])
-        found.append(StudyCell(label, "cost at peak", at_peak(own), "number"))
-    return found
+        result.append(StudyCell(label, "cost at peak", at_peak(own), "number"))
+    return result
 
 
 def _settings(setting: str, values: Sequence[Any]) -> Rows:
@@ -199,10 +199,10 @@ def outcomes(context: StudyContext, columns: Columns) -> Sequence[StudyCell]:
     n = _evaluation(context, "baselines").facts["n_test"]
     return cells + [
         replace(
-            one, column=f"questions, {one.column}", unit="count", low=None, high=None,
-            value=None if one.value is None else round(one.value * n, 6),
+            cell, column=f"questions, {cell.column}", unit="count", low=None, high=None,
+            value=None if cell.value is None else round(cell.value * n, 6),
         )
-        for one in cells
+        for cell in cells
     ]  # fmt: skip
 
 
@@ -238,20 +238,20 @@ def significance(context: StudyContext) -> Sequence[StudyCell]:
         grids.setdefault(row["series"], []).append(row["x"])
     cells = []
     for row in done.comparisons.to_pylist():
-        one, other = row["first"], row["second"]
-        if "cscr" not in (one, other):
+        item, other = row["first"], row["second"]
+        if "cscr" not in (item, other):
             continue
-        sign = 1.0 if one == "cscr" else -1.0
-        name = f"cscr − {other if one == 'cscr' else one}"
+        sign = 1.0 if item == "cscr" else -1.0
+        name = f"cscr − {other if item == 'cscr' else item}"
         if row["metric"] == f"audc[{measure}]":
             low, high = sorted((sign * row["low"], sign * row["high"]))
             cells += [
                 StudyCell(name, "ΔAUDC", sign * row["difference"], "number", low, high),
                 StudyCell(name, "p, bootstrap, Holm", row["p_adjusted"], "number"),
                 StudyCell(name, "p, bootstrap, one-sided", _one_sided(row, sign)),
-                StudyCell(name, "matched budget", float(np.median(grids[one] + grids[other]))),
+                StudyCell(name, "matched budget", float(np.median(grids[item] + grids[other]))),
             ]
-        elif row["metric"] == f"mcnemar_as_published[{measure}]" and one == "cscr":
+        elif row["metric"] == f"mcnemar_as_published[{measure}]" and item == "cscr":
             cells += [
                 StudyCell(name, "n10", row["n10"], "count"),
                 StudyCell(name, "n01", row["n01"], "count"),
@@ -284,9 +284,9 @@ def bands(context: StudyContext) -> Sequence[StudyCell]:
 
 
 def similar(context: StudyContext) -> Sequence[StudyCell]:
-    names, found = context.core.model_ids, descriptor_cosines(context.core)
+    names, result = context.core.model_ids, descriptor_cosines(context.core)
     return [
-        StudyCell(a, b, float(found[i, j]), "number")
+        StudyCell(a, b, float(result[i, j]), "number")
         for i, a in enumerate(names)
         for j, b in enumerate(names)
     ]

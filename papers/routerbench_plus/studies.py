@@ -73,8 +73,8 @@ def before_and_after(context: StudyContext) -> Sequence[StudyCell]:
 
 def redundant_tasks(context: StudyContext) -> list[str]:
     """Tasks as close as `REDUNDANT` to one of a higher specialist score, as in recipes."""
-    found = specialist_sample(context.tables, redundant=REDUNDANT).figures["tasks"]
-    return [row["task"] for row in found if row["decision"] == "redundant_task"]
+    figure = specialist_sample(context.tables, redundant=REDUNDANT).figures["tasks"]
+    return [row["task"] for row in figure if row["decision"] == "redundant_task"]
 
 
 def without_redundant(context: StudyContext) -> Sequence[StudyCell]:
@@ -114,10 +114,10 @@ def agreement(context: StudyContext) -> Sequence[StudyCell]:
             for done in (without, _evaluation(context))
         )
         for router in context.routers or LEARNED:
-            one, other = before.get(router), after.get(router)
-            change = None if one is None or other is None else other - one
+            item, other = before.get(router), after.get(router)
+            change = None if item is None or other is None else other - item
             cells += [
-                StudyCell(row, f"{router}, without", one, "percent"),
+                StudyCell(row, f"{router}, without", item, "percent"),
                 StudyCell(row, f"{router}, with", other, "percent"),
                 StudyCell(row, f"{router}, change", change, "points"),
             ]
@@ -130,12 +130,12 @@ def injected(context: StudyContext) -> list[dict[str, Any]]:
     kinds = context.tables["models"].select(["model_id", "kind"]).to_pylist()
     fake = [row["model_id"] for row in kinds if row["kind"] == "pseudo_specialist"]
     columns = [k for k, name in enumerate(core.model_ids) if name not in fake]
-    found = []
+    results = []
     for name in fake:
         task = name.partition(":")[2]
         on = core.decided[core.tasks == task]
         means = np.nanmean(on[:, columns], axis=0)
-        found.append(
+        results.append(
             {
                 "task": task,
                 "share of questions": float((core.tasks == task).mean()),
@@ -144,7 +144,7 @@ def injected(context: StudyContext) -> list[dict[str, Any]]:
                 "pseudo model": float(np.nanmean(on[:, core.model_ids.index(name)])),
             }
         )
-    return found
+    return results
 
 
 def specialist_tasks(context: StudyContext) -> Sequence[StudyCell]:
@@ -196,9 +196,9 @@ def dominance_places(context: StudyContext) -> Sequence[StudyCell]:
     ranks = [cell for cell in dominance(context) if cell.column == "mean rank"]
     return [
         cell
-        for k, one in enumerate(ranks, start=1)
+        for k, rank in enumerate(ranks, start=1)
         for cell in (
-            replace(one, row=f"place {k}"),
-            StudyCell(f"place {k}", "model", text=one.row),
+            replace(rank, row=f"place {k}"),
+            StudyCell(f"place {k}", "model", text=rank.row),
         )
     ]

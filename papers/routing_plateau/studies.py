@@ -47,13 +47,13 @@ class OverEncoders(NamedTuple):
 
 def over_encoders(done: Mapping[str, Evaluation], metric: str) -> dict[str, OverEncoders]:
     """Router → its metric over encoders; routers that no encoder could feed are left out."""
-    found: dict[str, list[tuple[float, float | None, float | None]]] = {}
-    for one in done.values():
-        for row in one.metrics.to_pylist():
+    result: dict[str, list[tuple[float, float | None, float | None]]] = {}
+    for item in done.values():
+        for row in item.metrics.to_pylist():
             if row["metric"] == metric and row["value"] is not None:
-                found.setdefault(row["router"], []).append((row["value"], row["low"], row["high"]))
+                result.setdefault(row["router"], []).append((row["value"], row["low"], row["high"]))
     out = {}
-    for router, values in found.items():
+    for router, values in result.items():
         low, high = (_over_encoders_mean([value[end] for value in values]) for end in (1, 2))
         means = [value for value, _, _ in values]
         spread = float(np.std(means, ddof=1)) if len(means) > 1 else None
@@ -69,7 +69,7 @@ def _over_encoders_mean(values: Sequence[float | None]) -> float | None:
 def routers_of(context: StudyContext) -> list[str]:
     """Routers that chose, those of the references and the blind ones left out."""
     shown = dict.fromkeys(
-        row["router"] for one in evaluations(context).values() for row in one.ranking
+        row["router"] for evaluation in evaluations(context).values() for row in evaluation.ranking
     )
     return [name for name in shown if name not in BLIND]
 
@@ -79,19 +79,19 @@ def table(context: StudyContext, metrics: Mapping[str, tuple[str, Unit]]) -> Seq
     done, routers = evaluations(context), routers_of(context)
     cells = []
     for metric, (heading, unit) in metrics.items():
-        found = over_encoders(done, metric.replace("{measure}", measure_of(context)))
+        result = over_encoders(done, metric.replace("{measure}", measure_of(context)))
         for name in routers:
-            one = found.get(name)
-            if one is None:
+            item = result.get(name)
+            if item is None:
                 why = _why_not(done, name, metric.replace("{measure}", measure_of(context)))
                 cells.append(StudyCell(name, heading, None, unit, note=why))
                 continue
-            cells.append(StudyCell(name, heading, one.mean, unit, one.low, one.high))
-            spread = "one encoder" if one.spread is None else None
+            cells.append(StudyCell(name, heading, item.mean, unit, item.low, item.high))
+            spread = "one encoder" if item.spread is None else None
             cells.append(
-                StudyCell(name, f"{heading}, sd over encoders", one.spread, unit, note=spread)
+                StudyCell(name, f"{heading}, sd over encoders", item.spread, unit, note=spread)
             )
-        best = sorted((found[name].mean for name in routers if name in found), reverse=True)[:5]
+        best = sorted((result[name].mean for name in routers if name in result), reverse=True)[:5]
         apart = best[0] - best[-1] if len(best) == 5 else None
         short = None if apart is not None else "fewer than five routers"
         cells.append(StudyCell(TOP, heading, apart, unit, note=short))
@@ -100,8 +100,8 @@ def table(context: StudyContext, metrics: Mapping[str, tuple[str, Unit]]) -> Seq
 
 def _why_not(done: Mapping[str, Evaluation], router: str, metric: str) -> str:
     """Why a metric of a router is not known with any encoder."""
-    for one in done.values():
-        for row in one.metrics.to_pylist():
+    for item in done.values():
+        for row in item.metrics.to_pylist():
             if row["router"] == router and row["metric"] == metric and row["reason"]:
                 return str(row["reason"])
     return "not measured"
@@ -112,8 +112,8 @@ def exchange_over_pairs(context: StudyContext) -> Sequence[StudyCell]:
     routers, done = set(routers_of(context)), evaluations(context)
     rows = [
         row
-        for one in done.values()
-        for row in one.exchanges.to_pylist()
+        for item in done.values()
+        for row in item.exchanges.to_pylist()
         if {row["first"], row["second"]} <= routers
     ]
     if not rows:
@@ -121,7 +121,7 @@ def exchange_over_pairs(context: StudyContext) -> Sequence[StudyCell]:
     apart = [row["disagreement"] for row in rows]
     unsigned = _median(rows, "given_disagreement")
     signed = _median(rows, "signed_given_disagreement")
-    found = {
+    result = {
         "disagree from": min(apart),
         "disagree to": max(apart),
         "acc gap": float(np.median([abs(row["signed"]) for row in rows])),
@@ -129,7 +129,7 @@ def exchange_over_pairs(context: StudyContext) -> Sequence[StudyCell]:
         "|ΔY_signed|": signed,
         "ratio": unsigned / signed if unsigned is not None and signed else None,
     }
-    cells = [StudyCell("all pairs", name, value) for name, value in found.items()]
+    cells = [StudyCell("all pairs", name, value) for name, value in result.items()]
     return [
         *cells,
         StudyCell("all pairs", "pairs", float(len(rows)), "count"),
@@ -160,11 +160,11 @@ def _median(rows: Sequence[Mapping[str, float]], column: str) -> float | None:
 
 def encoder_spread(context: StudyContext) -> Sequence[StudyCell]:
     """Spread of each router's test accuracy over encoders, and the mean of it."""
-    found = over_encoders(evaluations(context), "accuracy")
+    result = over_encoders(evaluations(context), "accuracy")
     cells = [
         StudyCell(
-            name, "sd over encoders", found[name].spread, "points",
-            note="one encoder" if found[name].spread is None else None,
+            name, "sd over encoders", result[name].spread, "points",
+            note="one encoder" if result[name].spread is None else None,
         )
         for name in routers_of(context)
     ]  # fmt: skip
@@ -200,8 +200,8 @@ def hard_questions_hits(context: StudyContext) -> Hits:
     test = _test(context.core, context.default_scheme())
     place = {query: k for k, query in enumerate(test.query_ids)}
     each: dict[str, list[Floats]] = {}  # an encoder that could not feed a router is not in its mean
-    for one in done.values():
-        for router, asked, score in _by_router(one.choices):
+    for item in done.values():
+        for router, asked, score in _by_router(item.choices):
             own = np.zeros(test.n_queries)
             own[[place[query] for query in asked]] = score
             each.setdefault(router, []).append(own)
@@ -220,28 +220,28 @@ def _by_router(choices: pa.Table) -> list[tuple[str, list[str], Floats]]:
     names = choices.column("router").to_numpy(zero_copy_only=False)
     asked = choices.column("query_id").to_pylist()
     scores = choices.column("score").to_numpy(zero_copy_only=False).astype(np.float64)
-    found = []
+    router = []
     for name in dict.fromkeys(names.tolist()):
         rows = np.flatnonzero(names == name)
-        found.append((name, [asked[k] for k in rows], np.nan_to_num(scores[rows])))
-    return found
+        router.append((name, [asked[k] for k in rows], np.nan_to_num(scores[rows])))
+    return router
 
 
 def hard_and_easy(context: StudyContext) -> Sequence[StudyCell]:
     """Share of hard questions, and what the gap to the oracle is there and elsewhere."""
     of, hard, can, top = hard_questions_hits(context)
     easy = can & ~hard
-    gap = np.mean([top - one for one in of.values()], axis=0)
+    gap = np.mean([top - item for item in of.values()], axis=0)
     cells = [StudyCell(ALL, "f_hard", float(hard.mean()))]
     if not hard.any() or not easy.any():
         why = "the test questions are all of one kind"
         rest = ("spread", "gap hard", "gap easy", "ratio", "share of gap on hard")
         return [*cells, *(StudyCell(ALL, name, note=why) for name in rest)]
-    on_hard = [float(one[hard].mean()) for one in of.values()]
+    on_hard = [float(item[hard].mean()) for item in of.values()]
     whole = float(gap[can].sum())
     per_router = [
-        StudyCell(name, "gap hard", float((top - one)[hard].mean())) for name, one in of.items()
-    ] + [StudyCell(name, "gap easy", float((top - one)[easy].mean())) for name, one in of.items()]
+        StudyCell(name, "gap hard", float((top - item)[hard].mean())) for name, item in of.items()
+    ] + [StudyCell(name, "gap easy", float((top - item)[easy].mean())) for name, item in of.items()]
     hard_gap, easy_gap = float(gap[hard].mean()), float(gap[easy].mean())
     return [
         *cells,
@@ -258,11 +258,11 @@ def _train_bce(context: StudyContext) -> dict[str, float]:
     """Router → cross-entropy on train, mean over encoders; empty where no zoo was run."""
     if context.zoo is None:
         return {}
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for by_router in context.once("zoo on train", context.zoo.on_train).values():
         for name, value in by_router.items():
-            found.setdefault(name, []).append(value)
-    return {name: float(np.mean(values)) for name, values in found.items()}
+            result.setdefault(name, []).append(value)
+    return {name: float(np.mean(values)) for name, values in result.items()}
 
 
 def knn_against_trained(context: StudyContext) -> Sequence[StudyCell]:
@@ -282,7 +282,7 @@ def knn_against_trained(context: StudyContext) -> Sequence[StudyCell]:
     if "knn" not in of or not hard.any():
         why = "no kNN, or no hard question"
         return [*cells, *(StudyCell("kNN", n, note=why) for n in ("hard accuracy", "median Δ"))]
-    on_hard = {name: float(one[hard].mean()) for name, one in of.items()}
+    on_hard = {name: float(item[hard].mean()) for name, item in of.items()}
     rest = [value - on_hard["knn"] for name, value in on_hard.items() if name != "knn"]
     return [
         *cells,
@@ -311,8 +311,8 @@ def configurations(context: StudyContext) -> Sequence[StudyCell]:
 
 def _of_configurations(context: StudyContext) -> Floats:
     if context.zoo is None:
-        found = over_encoders(evaluations(context), "accuracy")
-        return np.array(sorted(found[name].mean for name in routers_of(context)))
+        result = over_encoders(evaluations(context), "accuracy")
+        return np.array(sorted(result[name].mean for name in routers_of(context)))
     column = context.once("zoo cells", context.zoo.cells).column("test_accuracy")
     return np.sort(column.to_numpy(zero_copy_only=False))
 
@@ -343,12 +343,12 @@ def accuracy_and_cost(context: StudyContext) -> Sequence[StudyCell]:
     most = max((cost[name].mean for name in names if name in cost), default=0.0)
     cells = []
     for name in names:
-        one = accuracy.get(name)
-        if one is None:
+        item = accuracy.get(name)
+        if item is None:
             continue
         paid = cost[name].mean / most if name in cost and most > 0 else None
         note = None if paid is not None else "the release has no costs"
-        cells.append(StudyCell(name, "accuracy", one.mean, "percent", one.low, one.high))
+        cells.append(StudyCell(name, "accuracy", item.mean, "percent", item.low, item.high))
         cells.append(StudyCell(name, "normalised cost", paid, note=note))
     return cells
 
@@ -380,13 +380,13 @@ def shares(context: StudyContext, columns: Mapping[str, str]) -> Sequence[StudyC
     """
     done = evaluations(context)
     each: dict[tuple[str, str], list[float]] = {}
-    for one in done.values():
-        for row in one.profiles.to_pylist():
+    for item in done.values():
+        for row in item.profiles.to_pylist():
             for column, called in columns.items():
                 if row[column] is not None:
                     place = (row["router"] + called, row["model_id"])
                     each.setdefault(place, []).append(row[column])
-    share = {place: float(np.mean(found)) for place, found in each.items()}
+    share = {place: float(np.mean(result)) for place, result in each.items()}
     rows = sorted({row for row, _ in share}, key=lambda row: (not row.startswith("oracle"), row))
     first = rows[0] if rows else ""
     models = sorted({model for _, model in share}, key=lambda m: (-share.get((first, m), 0.0), m))
@@ -401,8 +401,8 @@ def tuning_hits(
     context: StudyContext, tables: Mapping[str, pa.Table]
 ) -> dict[str, dict[Place, Floats]]:
     """Router → place → (n,) label of the model it asks on each test question, mean over seeds."""
-    found = runs_of(context, tables)
-    assert found is not None
+    runs = runs_of(context, tables)
+    assert runs is not None
     core, scheme = split_of(context, tables)
     test = core.rows(scheme, "test")
     labels = core.labels[test][~np.all(np.isnan(core.labels[test]), axis=1)]
@@ -411,7 +411,7 @@ def tuning_hits(
     column = {m: k for k, m in enumerate(core.model_ids)}
     total: dict[str, dict[Place, Floats]] = {}
     seeds: dict[tuple[str, Place], set[int]] = {}
-    for row in found.to_pylist():
+    for row in runs.to_pylist():
         place = (row["parameters"], row["encoder"], row["train_rows"], row["tuned"])
         sums = total.setdefault(row["router"], {}).setdefault(place, np.zeros(len(ids)))
         sums[at[row["query_id"]]] += labels[at[row["query_id"]], column[row["model_id"]]]
@@ -453,10 +453,10 @@ def _tuning_mean(
 
 
 def ablation(context: StudyContext) -> Sequence[StudyCell]:
-    found = tuning_hits(context, context.tables)
-    routers, places = _common(found)
+    result = tuning_hits(context, context.tables)
+    routers, places = _common(result)
     cells = []
-    means = {p: np.mean([found[name][p] for name in routers], axis=0) for p in places}
+    means = {p: np.mean([result[name][p] for name in routers], axis=0) for p in places}
     for place in places:
         cells.append(_tuning_mean(context, means[place], _named(place), "mean accuracy"))
         if place == places[0]:
@@ -488,19 +488,19 @@ def across(context: StudyContext) -> Sequence[StudyCell]:
         if rows is None or not rows.num_rows:
             cells.append(StudyCell(name, "best tuned", None, "percent", note="not measured"))
             continue
-        found = tuning_hits(context, tables)
-        routers, places = _common(found)
+        result = tuning_hits(context, tables)
+        routers, places = _common(result)
         most = max(p[2] for p in places)
         best: tuple[Floats, str] | None = None
         for place in [p for p in places if p[2] == most]:
             how, short = _named(place).split(", ")[1:]
-            mean = np.mean([found[r][place] for r in routers], axis=0)
+            mean = np.mean([result[r][place] for r in routers], axis=0)
             cells.append(_tuning_mean(context, mean, name, f"{how} {short}"))
             for router in routers if place[3] else ():
-                one = found[router][place]
-                if best is None or one.mean() > best[0].mean():
-                    best = (one, f"{router}, {short}")
-        knn = [v for p, v in found.get(REFERENCE_ROUTER, {}).items() if p[2] == most]
+                item = result[router][place]
+                if best is None or item.mean() > best[0].mean():
+                    best = (item, f"{router}, {short}")
+        knn = [v for p, v in result.get(REFERENCE_ROUTER, {}).items() if p[2] == most]
         if best is not None:
             cells.append(_tuning_mean(context, best[0], name, "best tuned"))
             cells.append(StudyCell(name, "which", text=best[1]))

@@ -44,7 +44,7 @@ FEATURES = 6
 
 def relays(steps: pa.Table, small: str, large: str) -> dict[int, str]:
     """Steps that the small model takes before the large one → member of the pool that does so."""
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     acted: dict[str, dict[tuple[str, int], list[str]]] = {}
     for row in steps.select(["query_id", "model_id", "sample", "step", "acted_by"]).to_pylist():
         of = acted.setdefault(row["model_id"], {}).setdefault((row["query_id"], row["sample"]), [])
@@ -55,8 +55,8 @@ def relays(steps: pa.Table, small: str, large: str) -> dict[int, str]:
         if member in (small, large) or len(firsts) != 1 or firsts == {0}:
             continue
         if all(set(actors[: actors.index(large)]) == {small} for actors in over):
-            found[min(firsts)] = member
-    return found
+            result[min(firsts)] = member
+    return result
 
 
 def states(
@@ -182,7 +182,7 @@ def choices_of(context: StudyContext) -> tuple[Core, Choices]:
     test = np.array([k for k in core.rows(scheme, "test").tolist() if known[k]], dtype=np.int64)
     train = core.rows(scheme, "train")
     n = len(test)
-    found: dict[str, Ints] = {}
+    choices: dict[str, Ints] = {}
     steps = context.tables["steps"]
     members = {k: column[name] for k, name in relays(steps, small, large).items() if name in column}
     for name in context.able(ROUTERS):
@@ -193,21 +193,21 @@ def choices_of(context: StudyContext) -> tuple[Core, Choices]:
         # Equal scores go together: which of them comes first would be a matter of their order.
         levels = np.append(np.unique(wanted), np.inf)
         drawn = np.unique(np.linspace(0, len(levels) - 1, POINTS).round().astype(np.int64))
-        found[f"question: {name}"] = np.stack(
+        choices[f"question: {name}"] = np.stack(
             [np.where(wanted >= least, high, low) for least in levels[drawn]]
         )
     if members:
         ends = [low, *(members[k] for k in sorted(members)), high]
-        found[FIXED] = np.stack([np.full(n, one) for one in ends])
+        choices[FIXED] = np.stack([np.full(n, end) for end in ends])
         made = states(steps, small, core.query_ids, core.prompts)
         given_to = handed(made, train, core.decided[:, low], members, low)
-        found[LEARNED] = np.vstack([given_to[:, test], np.full((1, n), high)])
-    found[RANDOM] = np.stack([np.full(n, low), np.full(n, high)])
+        choices[LEARNED] = np.vstack([given_to[:, test], np.full((1, n), high)])
+    choices[RANDOM] = np.stack([np.full(n, low), np.full(n, high)])
     part = core.take(test)
-    found[ORACLE] = _oracle(part, [low, high], measure)
+    choices[ORACLE] = _oracle(part, [low, high], measure)
     if members:
-        found[STEP_ORACLE] = _oracle(part, [low, high, *members.values()], measure)
-    return part, found
+        choices[STEP_ORACLE] = _oracle(part, [low, high, *members.values()], measure)
+    return part, choices
 
 
 def _oracle(core: Core, among: Sequence[int], measure: str) -> Ints:
@@ -231,13 +231,13 @@ def _points(core: Core, chosen: Ints, measure: str, rows: Ints) -> tuple[Floats,
 
 
 def cells(context: StudyContext) -> Sequence[StudyCell]:
-    core, found = choices_of(context)
+    core, result = choices_of(context)
     measure, n = measure_of(context), core.n_queries
     small, large = (core.model_ids.index(name) for name in _pair(context))
     generator = np.random.default_rng(context.seed)
     draws = [generator.integers(0, n, n) for _ in range(min(SLOW_RESAMPLES, context.resamples))]
     cells = []
-    for name, chosen in found.items():
+    for name, chosen in result.items():
         oracle = name in (ORACLE, STEP_ORACLE)
 
         def at(rows: Ints, chosen: Ints = chosen) -> Floats:
@@ -260,9 +260,9 @@ def cells(context: StudyContext) -> Sequence[StudyCell]:
 
 
 def curves(context: StudyContext) -> pa.Table:
-    core, found = choices_of(context)
+    core, result = choices_of(context)
     rows = []
-    for name, chosen in found.items():
+    for name, chosen in result.items():
         cost, right = _points(core, chosen, measure_of(context), np.arange(core.n_queries))
         rows += [
             {"series": name, "x": float(x), "y": float(y)} for x, y in zip(cost, right, strict=True)
@@ -347,11 +347,11 @@ def _areas(context: StudyContext) -> dict[str, Bools]:
         return {}
     own = context.core.sources == _AREAS_OF
     tasks = np.char.replace(context.core.tasks.astype(np.str_), "_", " ")
-    found = {}
+    areas = {}
     for area, categories in AREAS.items():
-        inside = np.any([np.char.endswith(tasks, one) for one in categories], axis=0)
-        found[f"{_AREAS_OF}: {area}"] = own & inside
-    return found
+        inside = np.any([np.char.endswith(tasks, category) for category in categories], axis=0)
+        areas[f"{_AREAS_OF}: {area}"] = own & inside
+    return areas
 
 
 def _outside(context: StudyContext, done: Mapping[str, Evaluation]) -> list[str]:
@@ -363,8 +363,8 @@ def _outside(context: StudyContext, done: Mapping[str, Evaluation]) -> list[str]
 
 def _called(context: StudyContext, name: str) -> str:
     """How a column names a release; what no router was trained on is marked, but for sources."""
-    beside = context.release in context.cores
-    return f"{name} (OOD)" if beside and name not in context.domains else name
+    mask = context.release in context.cores
+    return f"{name} (OOD)" if mask and name not in context.domains else name
 
 
 def _spread(
@@ -372,10 +372,10 @@ def _spread(
 ) -> list[StudyCell]:
     """Cells of every release, and means over those trained on and those not."""
     cells = []
-    for release, one in done.items():
+    for release, item in done.items():
         where = _called(context, release)
         named: Columns = {m: (f"{where}: {h}", unit) for m, (h, unit) in columns.items()}
-        cells += cells_of(one, named, rows)
+        cells += cells_of(item, named, rows)
     inside = [name for name in context.domains if name in done]
     for called, group in (("in domain", inside), ("out of domain", _outside(context, done))):
         if len(group) > 1:
@@ -390,14 +390,14 @@ def _means(
     cells = []
     for name in rows:
         for metric, (heading, unit) in columns.items():
-            found = [
+            results = [
                 row["value"]
                 for release in group
                 for row in done[release].metrics.to_pylist()
                 if row["router"] == name and row["metric"] == metric
             ]
-            whole = len(found) == len(group) and all(v is not None for v in found)
-            value = float(np.mean(found)) if whole else None
+            whole = len(results) == len(group) and all(v is not None for v in results)
+            value = float(np.mean(results)) if whole else None
             note = None if whole else "not measured on all of them"
             cells.append(StudyCell(name, f"mean {called}: {heading}", value, unit, note=note))
     return cells
@@ -413,9 +413,9 @@ def ability(context: StudyContext, columns: Columns) -> Sequence[StudyCell]:
 def aggregation(context: StudyContext) -> Sequence[StudyCell]:
     done = _across(context, PROBES, context.domains)
     cells = _spread(context, done, AUROC, list(PROBES))
-    for release, one in done.items():
+    for release, item in done.items():
         where = _called(context, release)
-        for row in one.comparisons.to_pylist():
+        for row in item.comparisons.to_pylist():
             if row["metric"] == "auroc" and {row["first"], row["second"]} == {GLOBAL, OF_INPUT}:
                 sign = 1.0 if row["first"] == OF_INPUT else -1.0
                 low, high = sorted((sign * row["low"], sign * row["high"]))
@@ -444,8 +444,8 @@ def scale(context: StudyContext) -> Sequence[StudyCell]:
             for name in own:
                 heading = name if label == name else f"mixed, on {name}"
                 named: Columns = {"auroc": (heading, "percent")}
-                found = cells_of(done[name], named, list(_DIRICHLET))
-                cells += [replace(cell, row=called) for cell in found]
+                result = cells_of(done[name], named, list(_DIRICHLET))
+                cells += [replace(cell, row=called) for cell in result]
             if len(own) > 1:
                 mean = _means(done, own, "", AUROC, list(_DIRICHLET))
                 cells += [replace(cell, row=called, column="mixed") for cell in mean]
@@ -457,10 +457,10 @@ def mixture(context: StudyContext) -> Sequence[StudyCell]:
     for k in range(1, len(context.domains) + 1):
         on = context.domains[:k]
         done = _across(context, _DIRICHLET, on)
-        for release, one in done.items():
+        for release, item in done.items():
             where = _called(context, release)
             named: Columns = {"auroc": (" + ".join(on), "percent")}
-            cells += [replace(cell, row=where) for cell in cells_of(one, named, list(_DIRICHLET))]
+            cells += [replace(cell, row=where) for cell in cells_of(item, named, list(_DIRICHLET))]
     return cells
 
 
@@ -475,12 +475,12 @@ def width(context: StudyContext) -> Sequence[StudyCell]:
 def _weights(context: StudyContext) -> dict[str, Floats]:
     """Release, or `mixed` → (L,) mean weights of the layers."""
     groups = _groups(context)
-    found = {}
+    weights = {}
     for label, on in groups.items():
         train = context.training(on)
         router: Any = fit(PROBES[GLOBAL](context.seed), train)
-        found[label] = router.layer_weights(train.queries).mean(axis=0)
-    return found
+        weights[label] = router.layer_weights(train.queries).mean(axis=0)
+    return weights
 
 
 def layers(context: StudyContext) -> Sequence[StudyCell]:

@@ -112,15 +112,15 @@ def broken_graders(answers: Answers) -> Iterator[Found]:
 def _broken(answers: Answers) -> dict[int, str]:
     """Suite → why its grader is broken."""
     grid = answers.cached("grid", grid_of)
-    found = {}
+    broken = {}
     for s in range(len(answers.suites) if answers.has("suite") else 0):
         here = ~np.isnan(grid.p[:, s]) & (np.delete(~np.isnan(grid.p), s, axis=1)).any(axis=1)
         if here.sum() < 2:
             continue
         why = _below_sibling(answers, grid, s, here) or _failed_or_turned(answers, grid, s, here)
         if why:
-            found[s] = why
-    return found
+            broken[s] = why
+    return broken
 
 
 def _below_sibling(answers: Answers, grid: CellGrid, s: int, here: Mask) -> str:
@@ -211,13 +211,13 @@ def _told_apart(answers: Answers, s: int) -> bool:
 
 def _orders(grid: CellGrid, without: int) -> list[float]:
     """Rank correlation of each other suite with the mean of the rest."""
-    found = [0.0]
+    orders = [0.0]
     for s in range(grid.p.shape[1]):
         rest = np.delete(grid.p, [s, without], axis=1)
         known = ~np.isnan(grid.p[:, s]) & (~np.isnan(rest)).any(axis=1)
         if s != without and known.sum() >= ARMS:
-            found.append(_rank_correlation(grid.p[known, s], np.nanmedian(rest[known], axis=1)))
-    return found[1:] or found
+            orders.append(_rank_correlation(grid.p[known, s], np.nanmedian(rest[known], axis=1)))
+    return orders[1:] or orders
 
 
 def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
@@ -330,33 +330,33 @@ def _money(value: float) -> str:
 ALONE, TOLD = 2, 3
 
 
-def by_severity(found: Iterable[Found]) -> Iterator[list[Found]]:
+def by_severity(founds: Iterable[Found]) -> Iterator[list[Found]]:
     """What a check found, each alone; of one severity together where there are many."""
     listed: dict[str | None, list[Found]] = {}
-    for one in found:
-        listed.setdefault(one.severity, []).append(one)
+    for item in founds:
+        listed.setdefault(item.severity, []).append(item)
     for some in listed.values():
         if len(some) > ALONE:
-            yield sorted(some, key=lambda one: -len(one.rows))
+            yield sorted(some, key=lambda entry: -len(entry.rows))
         else:
-            yield from ([one] for one in some)
+            yield from ([element] for element in some)
 
 
 def together(some: Sequence[Found]) -> Found:
     """One finding about all that some are about; mending it mends each of them."""
     first = some[0]
-    says = "; ".join(f"{one.about}: {one.says}" for one in some[:TOLD])
+    says = "; ".join(f"{entry.about}: {entry.says}" for entry in some[:TOLD])
     rest = len(some) - TOLD
-    rows = np.concatenate([one.rows for one in some])
-    swaps = [one.swap for one in some if one.swap is not None]
+    rows = np.concatenate([entry.rows for entry in some])
+    swaps = [entry.swap for entry in some if entry.swap is not None]
     after = None
     if first.before is not None:
         after = first.before.copy()
-        for one in some:
-            if one.after is not None:
-                after = np.where(one.after != first.before, one.after, after)
+        for item in some:
+            if item.after is not None:
+                after = np.where(item.after != first.before, item.after, after)
     return Found(
-        about=", ".join(one.about for one in some),
+        about=", ".join(entry.about for entry in some),
         says=f"{says}; and {rest:,} more" if rest > 0 else says,
         rows=rows,
         severity=first.severity,
@@ -400,9 +400,9 @@ def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
 
         def found(kind: str) -> Iterator[Found]:
             for some in run.table(kind).to_batches(1):
-                one = dict(zip(some.schema.names, some.columns, strict=True))
-                rows = one.pop("rows").flatten().to_numpy()
-                yield Found(rows=rows, **{name: values[0].as_py() for name, values in one.items()})
+                item = dict(zip(some.schema.names, some.columns, strict=True))
+                rows = item.pop("rows").flatten().to_numpy()
+                yield Found(rows=rows, **{name: values[0].as_py() for name, values in item.items()})
 
         yield found
 
@@ -490,8 +490,8 @@ class RecordingAudit:
 
 def verdict_of(findings: Iterable[AuditFinding]) -> Verdict:
     """`defective` with a grave finding, `doubtful` with a doubt, else `clean`."""
-    found = {one.severity for one in findings}
-    return "defective" if "grave" in found else "doubtful" if "doubt" in found else "clean"
+    verdict = {finding.severity for finding in findings}
+    return "defective" if "grave" in verdict else "doubtful" if "doubt" in verdict else "clean"
 
 
 def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAudit:
@@ -502,7 +502,7 @@ def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAu
         free: arms whose price is stated as 0, so that a cost of 0 is one.
     """
     answers = Answers.of(table, free)
-    found: list[AuditFinding] = []
+    findings: list[AuditFinding] = []
     lacking: dict[str, str] = {}
     with _asked(answers) as asked:
         for check in CHECKS if len(answers) else ():
@@ -511,7 +511,7 @@ def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAu
                 lacking[check.kind] = missing
                 continue
             told = check.find(answers) if check.find else asked(check.kind)
-            found += [_finding(answers, check, *some) for some in by_severity(told)]
+            findings += [_finding(answers, check, *some) for some in by_severity(told)]
     looked_at = {
         "answers": len(answers),
         "arms": len(answers.arms),
@@ -521,24 +521,24 @@ def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAu
     }
     order = {"grave": 0, "doubt": 1, "note": 2}
     # What a benchmark may choose, and what is no defect, comes last.
-    found.sort(key=lambda one: (one.severity == "note", -one.swaps, order[one.severity],
-                                -one.moved, -one.count, one.kind))  # fmt: skip
-    return RecordingAudit(tuple(found), looked_at, lacking)
+    findings.sort(key=lambda item: (item.severity == "note", -item.swaps, order[item.severity],
+                                -item.moved, -item.count, item.kind))  # fmt: skip
+    return RecordingAudit(tuple(findings), looked_at, lacking)
 
 
 def _finding(answers: Answers, check: AuditCheck, *some: Found) -> AuditFinding:
     """What one check found, as one finding: several of one severity are one cause."""
-    found = some[0] if len(some) == 1 else together(some)
-    change = effect(answers, found, check.mends)
-    parts = [{"about": one.about, "says": one.says, "count": len(one.rows)} for one in some]
+    result = some[0] if len(some) == 1 else together(some)
+    change = effect(answers, result, check.mends)
+    parts = [{"about": item.about, "says": item.says, "count": len(item.rows)} for item in some]
     return AuditFinding(
         kind=check.kind,
-        about=found.about,
-        says=found.says,
-        count=len(found.rows),
+        about=result.about,
+        says=result.says,
+        count=len(result.rows),
         rows=tuple(answers.place(row) for row in _shown(some)),
         effect=change.says,
-        severity=found.severity or check.severity,
+        severity=result.severity or check.severity,
         swaps=change.swaps,
         moved=change.moved,
         key=check.key,
@@ -549,7 +549,7 @@ def _finding(answers: Answers, check: AuditCheck, *some: Found) -> AuditFinding:
 def _shown(some: tuple[Found, ...]) -> list[int]:
     """Rows that are named: the first of each part in turn."""
     each = max(1, SHOWN // len(some))
-    return [int(row) for one in some for row in one.rows[:each]][:SHOWN]
+    return [int(row) for item in some for row in item.rows[:each]][:SHOWN]
 
 
 # The leaderboard with what missing answers leave open, and as policies would have it.
@@ -565,19 +565,19 @@ def leaderboard(table: pa.Table) -> list[dict[str, Any]]:
     answers = Answers.of(table)
     if not len(answers) or np.isnan(answers.score).all():
         return []
-    found = coverage(answers)
+    result = coverage(answers)
     mended = coverage(Answers.of(_without(answers)))
-    places = [_places(values) for values in (found.accuracy, mended.accuracy)]
-    order = np.argsort(-np.nan_to_num(found.low, nan=-1), kind="stable")
+    places = [_places(values) for values in (result.accuracy, mended.accuracy)]
+    order = np.argsort(-np.nan_to_num(result.low, nan=-1), kind="stable")
     return [
         {
             "arm": answers.arms[a],
-            "scored": int(found.n[a]),
-            "asked": int(found.of[a]),
-            "accuracy": _known(found.accuracy[a]),
-            "low": _known(found.low[a]),
-            "high": _known(found.high[a]),
-            "imputed": _known(found.imputed[a]),
+            "scored": int(result.n[a]),
+            "asked": int(result.of[a]),
+            "accuracy": _known(result.accuracy[a]),
+            "low": _known(result.low[a]),
+            "high": _known(result.high[a]),
+            "imputed": _known(result.imputed[a]),
             "without_faults": _known(mended.accuracy[a]),
             "place": places[0][a],
             "place_without_faults": places[1][a],
@@ -595,7 +595,7 @@ def _without(answers: Answers) -> pa.Table:
 
 
 def _places(values: np.ndarray) -> list[int | None]:
-    return [None if np.isnan(one) else int((values > one).sum()) + 1 for one in values]
+    return [None if np.isnan(value) else int((values > value).sum()) + 1 for value in values]
 
 
 def _known(value: float) -> float | None:

@@ -93,8 +93,8 @@ def _with_status(answers: Answers, wanted: Callable[[str, str | None], bool]) ->
 def _matching(answers: Answers, column: str, pattern: str) -> Mask:
     """(n,) whether a text matches an RE2 pattern; each different text is looked at once."""
     values = answers.different(column)
-    told = pc.match_substring_regex(values.dictionary, pattern, ignore_case=True)
-    hit = np.append(np.asarray(told, dtype=bool), False)
+    substring_regex = pc.match_substring_regex(values.dictionary, pattern, ignore_case=True)
+    hit = np.append(np.asarray(substring_regex, dtype=bool), False)
     return np.asarray(hit[np.asarray(pc.fill_null(values.indices, len(hit) - 1))])
 
 
@@ -108,8 +108,8 @@ def ungraded(answers: Answers) -> Iterator[Found]:
     yield from _by_arm(
         answers, _never_graded(answers) & ~never & wrong, "were never graded and count as wrong"
     )
-    for found in _by_arm(answers, never & wrong, "were never given and count as wrong"):
-        yield replace(found, severity="doubt")
+    for item in _by_arm(answers, never & wrong, "were never given and count as wrong"):
+        yield replace(item, severity="doubt")
 
 
 def _never_graded(answers: Answers) -> Mask:
@@ -130,11 +130,11 @@ def stopped(answers: Answers) -> Iterator[Found]:
 def scored_without_answer(answers: Answers) -> dict[str, Mask]:
     """Kind of grave finding → (n,) answers that nobody gave or graded, and that count as wrong."""
     wrong = answers.score == 0
-    found = {"infrastructure_errors": failed(answers) & wrong}
+    result = {"infrastructure_errors": failed(answers) & wrong}
     if answers.has("status"):
         never = _never_graded(answers) & ~_never_given(answers) & ~failed(answers)
-        found["ungraded_as_wrong"] = never & wrong
-    return found
+        result["ungraded_as_wrong"] = never & wrong
+    return result
 
 
 def not_graded(answers: Answers) -> Mask:
@@ -159,8 +159,8 @@ def empty_answers(answers: Answers) -> Iterator[Found]:
     empty = (length == 0) | ((length < 0) & ~unkept[answers.arm])
     empty &= ~failed(answers) & ~np.isnan(answers.score)
     yield from _by_arm(answers, empty & ~right, "are empty and count as wrong")
-    for found in _by_arm(answers, empty & right, "are empty and count as right"):
-        yield Found(found.about, found.says, found.rows, "grave")
+    for item in _by_arm(answers, empty & right, "are empty and count as right"):
+        yield Found(item.about, item.says, item.rows, "grave")
 
 
 def _by_arm(answers: Answers, bad: Mask, says: str) -> Iterator[Found]:

@@ -58,8 +58,8 @@ class SuiteScores:
         size = np.sqrt(square * square.T)
         common = self.known @ self.known.T
         usable = (size > 1e-9) & (common >= ALIGNED_FEWEST)
-        found = np.where(usable, self.z @ self.z.T / np.where(usable, size, 1.0), 0.0)
-        return found, np.where(usable, common, 0.0)
+        values = np.where(usable, self.z @ self.z.T / np.where(usable, size, 1.0), 0.0)
+        return values, np.where(usable, common, 0.0)
 
     @cached_property
     def totals(self) -> tuple[Floats, Floats]:
@@ -93,7 +93,7 @@ def misaligned(answers: Answers) -> Iterator[Found]:
 
 def suite_scores(answers: Answers) -> dict[int, SuiteScores]:
     """Suite → scores of the arms, of suites with enough questions."""
-    found = {}
+    result = {}
     known = ~np.isnan(answers.score)
     for s in range(len(answers.suites)):
         rows = np.flatnonzero(known & (answers.suite == s))
@@ -107,8 +107,8 @@ def suite_scores(answers: Answers) -> dict[int, SuiteScores]:
         there = number > 0
         mean = np.where(there, total / np.maximum(number, 1), 0.0)
         level = mean.sum(axis=1, keepdims=True) / np.maximum(there.sum(axis=1, keepdims=True), 1)
-        found[s] = SuiteScores(np.where(there, mean - level, 0.0), there.astype(np.float64))
-    return found
+        result[s] = SuiteScores(np.where(there, mean - level, 0.0), there.astype(np.float64))
+    return result
 
 
 def _groups(answers: Answers, suites: dict[int, SuiteScores]) -> Iterator[tuple[list[int], str]]:
@@ -146,9 +146,9 @@ def _within(pair: Floats, group: list[int]) -> float:
 def _pairs(suites: dict[int, SuiteScores], arms: int) -> tuple[Floats, Floats]:
     """(arms, arms) correlations over all suites, NaN of an arm with itself; questions in common."""
     total, common = np.zeros((arms, arms)), np.zeros((arms, arms))
-    for one in suites.values():
-        found, number = one.correlations()
-        total += found * number
+    for suite in suites.values():
+        result, number = suite.correlations()
+        total += result * number
         common += number
     pair = total / np.maximum(common, 1)
     np.fill_diagonal(pair, np.nan)
@@ -171,9 +171,9 @@ def _offset(suites: dict[int, SuiteScores], arm: int) -> int | None:
     """Rows by which an arm's scores are off; None where no offset makes them related."""
     best, most = None, 0.0
     for offset in OFFSETS:
-        found = [one.with_others(arm, offset) for one in suites.values()]
-        number = sum(n for _, n in found)
-        mean = sum(value * n for value, n in found) / max(number, 1)
+        results = [suite.with_others(arm, offset) for suite in suites.values()]
+        number = sum(n for _, n in results)
+        mean = sum(value * n for value, n in results) / max(number, 1)
         if mean - ERRORS / np.sqrt(max(number, 1)) > max(RELATED, most):
             best, most = offset, mean
     return best
@@ -182,10 +182,10 @@ def _offset(suites: dict[int, SuiteScores], arm: int) -> int | None:
 def _single(answers: Answers, suites: dict[int, SuiteScores]) -> Iterator[Found]:
     """Arms that are unrelated to the mean of the others, or are so on one suite alone."""
     arms = range(len(answers.arms))
-    found = np.array([[one.with_others(a) for one in suites.values()] for a in arms])
-    if not found.size:
+    values = np.array([[suite.with_others(a) for suite in suites.values()] for a in arms])
+    if not values.size:
         return
-    value, number = found[:, :, 0], found[:, :, 1]
+    value, number = values[:, :, 0], values[:, :, 1]
     total = number.sum(axis=1)
     whole = (value * number).sum(axis=1) / np.maximum(total, 1)
     for a in arms:
@@ -282,9 +282,9 @@ FITS = 2.0
 def correlations(answers: Answers) -> tuple[Floats, Floats]:
     """(suites, arms, arms) residual correlations, NaN where not known; (suites,) questions."""
     arms, suites = len(answers.arms), len(answers.suites)
-    found, number = np.full((suites, arms, arms), np.nan), np.zeros(suites)
+    result, number = np.full((suites, arms, arms), np.nan), np.zeros(suites)
     if not FINGERPRINTS_ARMS <= arms <= FINGERPRINTS_MOST:
-        return found, number
+        return result, number
     known = ~np.isnan(answers.score)
     for s in range(suites):
         rows = np.flatnonzero(known & (answers.suite == s))
@@ -301,8 +301,8 @@ def correlations(answers: Answers) -> tuple[Floats, Floats]:
         norm = np.sqrt(np.square(left).sum(axis=1))
         usable = (norm > 0) & (there.mean(axis=1) > 0.5)
         unit = left / np.where(usable, norm, np.inf)[:, None]
-        found[s] = np.where(usable[:, None] & usable[None, :], unit @ unit.T, np.nan)
-    return found, number
+        result[s] = np.where(usable[:, None] & usable[None, :], unit @ unit.T, np.nan)
+    return result, number
 
 
 def _mean(values: Floats, there: np.ndarray, axis: int) -> Floats:
@@ -310,19 +310,19 @@ def _mean(values: Floats, there: np.ndarray, axis: int) -> Floats:
     return np.asarray(values.sum(axis=axis, keepdims=True) / np.maximum(total, 1))
 
 
-def falls(found: Floats, number: Floats, s: int) -> Floats:
+def falls(values: Floats, number: Floats, s: int) -> Floats:
     """(arms, arms) by how much arm a's fingerprint on suite s is nearer to b's than to its own.
 
     In squared deviations over their variance, which is read off all arms' correlations.
     """
-    here, arms = found[s], found.shape[1]
-    weight = np.where(np.isnan(found), 0.0, number[:, None, None])
+    here, arms = values[s], values.shape[1]
+    weight = np.where(np.isnan(values), 0.0, number[:, None, None])
     weight[s] = 0
     total = weight.sum(axis=0)
     if not number[s] or not (total > 0).any():
         return np.zeros((arms, arms))
     with np.errstate(invalid="ignore"):
-        rest = np.where(total > 0, (np.nan_to_num(found) * weight).sum(axis=0) / total, np.nan)
+        rest = np.where(total > 0, (np.nan_to_num(values) * weight).sum(axis=0) / total, np.nan)
     both = ~np.isnan(here) & ~np.isnan(rest)
     np.fill_diagonal(both, False)
     if not both.any():
@@ -354,8 +354,8 @@ def evidence(answers: Answers, logit: Floats, noise: Floats) -> Floats:
     Args:
         logit, noise: (arms, suites) accuracy on the logit scale and its standard error.
     """
-    found, number = correlations(answers)
-    without = np.stack([_without_first(one) for one in found])
+    result, number = correlations(answers)
+    without = np.stack([_without_first(item) for item in result])
     return _calibrated(*_of_correlations(without, number)) + _calibrated(
         *_of_accuracies(logit, noise)
     )
@@ -473,7 +473,7 @@ def occurrences(texts: pa.Array, signs: Sequence[str]) -> Floats:
         texts: strings.
         signs: one or two ASCII characters each, two different ones.
     """
-    found = np.zeros((len(signs), len(texts)))
+    values = np.zeros((len(signs), len(texts)))
     for start in range(0, len(texts), _TOGETHER):
         content, ends = _bytes(texts.slice(start, _TOGETHER))
         for k, sign in enumerate(signs):
@@ -484,8 +484,8 @@ def occurrences(texts: pa.Array, signs: Sequence[str]) -> Floats:
             # Two characters are in one text where the second one is before its end.
             before = np.searchsorted(at, ends[:-1])
             upto = np.searchsorted(at, np.maximum(ends[1:] - len(second), ends[:-1]))
-            found[k, start : start + len(ends) - 1] = upto - before
-    return found
+            values[k, start : start + len(ends) - 1] = upto - before
+    return values
 
 
 def _bytes(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -518,7 +518,7 @@ def styles(answers: Answers) -> Floats | None:
     if not answers.has("text"):
         return None
     arms, suites = len(answers.arms), len(answers.suites)
-    found = np.full((arms * suites, BINS), np.nan)
+    values = np.full((arms * suites, BINS), np.nan)
     rows = np.flatnonzero(answers.lengths("text") > 0)
     order = rows[np.argsort(answers.cell[rows], kind="stable")]
     cells, starts = np.unique(answers.cell[order], return_index=True)
@@ -530,16 +530,16 @@ def styles(answers: Answers) -> Floats | None:
         texts = answers.texts("text").take(pa.array(some)).to_pylist()
         held = chain.from_iterable(set(map(bins.__getitem__, _marked(text))) for text in texts)
         number = np.bincount(np.fromiter(held, np.int64), minlength=BINS)
-        found[cell] = np.arcsin(np.sqrt((number + 0.5) / (len(texts) + 1)))
-    return found.reshape(arms, suites, BINS)
+        values[cell] = np.arcsin(np.sqrt((number + 0.5) / (len(texts) + 1)))
+    return values.reshape(arms, suites, BINS)
 
 
 class _Bins(dict[str, int]):
     """Bin of each word; most words recur."""
 
     def __missing__(self, word: str) -> int:
-        self[word] = found = crc32(word.encode("utf-8", "surrogatepass")) % BINS
-        return found
+        self[word] = result = crc32(word.encode("utf-8", "surrogatepass")) % BINS
+        return result
 
 
 def _marked(text: str) -> list[str]:
@@ -658,30 +658,30 @@ def evidence_of_scores(answers: Answers) -> Floats:
 
 def _by_gains(gains: NDArray[np.float64]) -> list[tuple[int, int, int]]:
     """(arm, arm, suite) of exchanges that better the fit far more than the next best one."""
-    told: list[tuple[float, tuple[int, int, int]]] = []
+    numbers: list[tuple[float, tuple[int, int, int]]] = []
     seen: set[tuple[int, int]] = set()
     for k in np.argsort(-gains, axis=None, kind="stable")[:200]:
         s, a, b = (int(x) for x in np.unravel_index(k, gains.shape))
         # With few suites one exchange makes the pair's other suites look exchanged too.
         if gains[s, a, b] > 0 and not seen & {(-1 - a, b), (s, a), (s, b)}:
             seen |= {(-1 - a, b), (s, a), (s, b)}
-            told.append((float(gains[s, a, b]), (a, b, s)))
-    rest = [gain for gain, _ in told[1:]] + [0.0]
-    for k, (gain, _) in enumerate(told[:SWAPPED_MOST]):
+            numbers.append((float(gains[s, a, b]), (a, b, s)))
+    rest = [gain for gain, _ in numbers[1:]] + [0.0]
+    for k, (gain, _) in enumerate(numbers[:SWAPPED_MOST]):
         if gain >= max(GAIN, TIMES * rest[k]):
-            return [one for _, one in told[: k + 1]]
+            return [item for _, item in numbers[: k + 1]]
     return []
 
 
 def gains_of(answers: Answers) -> NDArray[np.float64]:
     """[suite, arm, arm] by how much an exchange betters the fit."""
     cube, noise = _measured(answers)
-    found, number = correlations(answers)
+    result, number = correlations(answers)
     made = styles(answers)
     level = None if made is None else levels(made)
     arms, gains = len(answers.arms), []
     for s in range(len(answers.suites)):
-        fall = _falls(*_deviations(cube, noise, s)) + falls(found, number, s)
+        fall = _falls(*_deviations(cube, noise, s)) + falls(result, number, s)
         if level is not None:
             fall = fall + style_falls(level, s)
         both = (fall > 0) & (fall.T > 0)

@@ -64,12 +64,12 @@ def _two_prices(cost: Floats, prompt: Floats, completion: Floats) -> str:
         return ""
     if np.mean(_line(cost[rest], prompt[rest], completion[rest]) <= OFF / 5) < 0.95:
         return ""
-    one, other = (
+    item, other = (
         1e6 * float(np.median(cost[rows] / (prompt[rows] + completion[rows])))
         for rows in (near, rest)
     )
     return (
-        f"its costs are its tokens at two prices, about ${one:.3g} per million tokens in "
+        f"its costs are its tokens at two prices, about ${item:.3g} per million tokens in "
         f"{int(near.sum()):,} answers and ${other:.3g} in {int(rest.sum()):,}"
     )
 
@@ -184,11 +184,11 @@ def at_random(answers: Answers) -> Iterator[Found]:
     """
     if not INVENTED_ARMS <= len(answers.arms) <= 400:
         return
-    found = {
-        s: (*_relation(answers, s, one), int(one.known.any(axis=0).sum()))
-        for s, one in answers.cached("suite scores", suite_scores).items()
+    result = {
+        s: (*_relation(answers, s, item), int(item.known.any(axis=0).sum()))
+        for s, item in answers.cached("suite scores", suite_scores).items()
     }
-    told = {s: one for s, one in found.items() if one[1] > 0}
+    told = {s: item for s, item in result.items() if item[1] > 0}
     off = [s for s, (mean, error, _) in told.items() if mean + 2 * error < RANDOM]
     rest = [mean for s, (mean, *_) in told.items() if s not in off]
     means = [mean for mean, *_ in told.values()]
@@ -208,16 +208,16 @@ def at_random(answers: Answers) -> Iterator[Found]:
         yield Found(answers.suites[s] or "all questions", says, rows)
 
 
-def _relation(answers: Answers, s: int, one: SuiteScores) -> tuple[float, float]:
+def _relation(answers: Answers, s: int, scores: SuiteScores) -> tuple[float, float]:
     """Mean correlation of pairs of arms that tell something, and its standard error; 0 without."""
-    number = one.known.sum(axis=1)
+    number = scores.known.sum(axis=1)
     # Arms at the same level of right answers by guessing find no question hard.
     size = len(answers.arms) * len(answers.suites)
     level = means(answers.cell, answers.score, size).reshape(-1, len(answers.suites))[:, s]
     use = np.flatnonzero((number >= QUESTIONS) & (level >= TELLING[0]) & (level <= TELLING[1]))
     if len(use) < INVENTED_ARMS or np.ptp(level[use]) < 0.1:
         return 0.0, 0.0
-    pair, common = one.correlations()
+    pair, common = scores.correlations()
     upper = np.triu_indices(len(use), 1)
     values, together = pair[np.ix_(use, use)][upper], common[np.ix_(use, use)][upper]
     usable = together >= QUESTIONS

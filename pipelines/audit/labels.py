@@ -272,11 +272,11 @@ def _closes_with_answer(said: str) -> bool:
     """Whether the last line is a marked answer ("Answer: Wednesday"), which needs no stop."""
     line = said.rpartition("\n")[2]
     return any(
-        one.kind not in ("stated", "bold")
-        and one.closed
-        and len(one.text) <= SHORT
-        and len(line) - one.end <= 4
-        for one in committed(line)
+        item.kind not in ("stated", "bold")
+        and item.closed
+        and len(item.text) <= SHORT
+        and len(line) - item.end <= 4
+        for item in committed(line)
     )
 
 
@@ -355,14 +355,14 @@ def _kinds(connection: Any) -> Iterator[dict[str, Any]]:
 def _openings(connection: Any) -> Counter[str]:
     """Short text → questions, up to a few, to which a longer answer begins with it."""
     short = {plain(text) for (text,) in connection.sql(question("short")).fetchall()}
-    found: dict[str, set[str]] = defaultdict(set)
+    openings: dict[str, set[str]] = defaultdict(set)
     for query, head in connection.sql(question("heads")).fetchall():
         words = plain(head).split()
         for n in range(1, min(len(words), 8)):
             opening = plain(" ".join(words[:n]))
-            if opening in short and len(found[opening]) < 3:
-                found[opening].add(query)
-    return Counter({opening: len(queries) for opening, queries in found.items()})
+            if opening in short and len(openings[opening]) < 3:
+                openings[opening].add(query)
+    return Counter({opening: len(queries) for opening, queries in openings.items()})
 
 
 def _texts_findings(tables: dict[str, pa.Table]) -> list[tuple[str, str, str]]:
@@ -370,7 +370,7 @@ def _texts_findings(tables: dict[str, pa.Table]) -> list[tuple[str, str, str]]:
     for row in tables["texts"].to_pylist():
         groups[row["kind"], row["model_id"]].append(row)
     readable = {row["model_id"]: row for row in tables["readable"].to_pylist()}
-    found = []
+    texts_findings = []
     for (kind, model), rows in sorted(groups.items(), key=itemgetter(0)):
         of, (name, what) = readable[model], _KINDS[kind]
         cut = slice(-30, None) if kind == "truncated" else slice(60)
@@ -386,7 +386,7 @@ def _texts_findings(tables: dict[str, pa.Table]) -> list[tuple[str, str, str]]:
             f"wrong, such as {examples}: accuracy {stored} as stored, {left} without its wrong "
             "answers of this and the other kinds of texts that are no answers"
         )
-        found.append((name, model, says))
+        texts_findings.append((name, model, says))
     for row in tables["both_ways"].to_pylist():
         says = (
             f"{row['text'][:60]!r} is marked right {row['marked_right']:,} times of "
@@ -394,8 +394,8 @@ def _texts_findings(tables: dict[str, pa.Table]) -> list[tuple[str, str, str]]:
             + (f", in {row['queries']} duplicate rows" if row["queries"] > 1 else "")
         )
         kind = "duplicate_row_contradicts" if row["queries"] > 1 else "same_text_scored_both_ways"
-        found.append((kind, row["query_id"], says))
-    return found
+        texts_findings.append((kind, row["query_id"], says))
+    return texts_findings
 
 
 # Which references are probably wrong, judged by which answers models of different skill choose.
@@ -462,15 +462,15 @@ def wrong_keys(said: pa.Table, *, least: float = 0.1, models: int = 3) -> pa.Tab
     votes.weight[:] = _discount(votes.answers[at[:_SAMPLE]])
     # Copies of one model are one voice: with too few, nobody can say who errs.
     if len(at) >= 2 and votes.weight.sum() > models - 0.5:
-        found = _fit(_take(votes, at[:_SAMPLE]))
-        wrong = np.full(len(query_ids), found.wrong)
+        result = _fit(_take(votes, at[:_SAMPLE]))
+        wrong = np.full(len(query_ids), result.wrong)
         for _ in range(2):
             for start in range(0, len(at), _SAMPLE):
                 part = at[start : start + _SAMPLE]
-                truth[part] = _posterior(_take(votes, part), replace(found, wrong=wrong[part]))[0]
+                truth[part] = _posterior(_take(votes, part), replace(result, wrong=wrong[part]))[0]
             # Subjects differ in how many keys are wrong: each has its own share, drawn to the
             # common.
-            wrong = _shares(tasks, truth[:, 0], enough, found.wrong)
+            wrong = _shares(tasks, truth[:, 0], enough, result.wrong)
         probability[at] = 1 - truth[at, 0]
     other = 1 + truth[:, 1:-1].argmax(axis=1)
     agreeing = (votes.answers == other[:, None]).sum(axis=1)
@@ -530,17 +530,17 @@ def _fit(votes: _Votes) -> _Parameters:
     """Skills, spread, concentration and share of wrong references by alternating maximisation."""
     from scipy.special import expit
 
-    found = _Parameters(_logit((votes.answers == 0).sum(axis=0), (votes.answers >= 0).sum(axis=0)))
+    result = _Parameters(_logit((votes.answers == 0).sum(axis=0), (votes.answers >= 0).sum(axis=0)))
     for _ in range(5):
         tried = [
-            _Parameters(found.skill, float(spread), float(alpha), found.wrong)
-            for spread in found.spread * np.array([0.8, 1.0, 1.25])
-            for alpha in found.alpha * np.array([0.7, 1.0, 1.4])
+            _Parameters(result.skill, float(spread), float(alpha), result.wrong)
+            for spread in result.spread * np.array([0.8, 1.0, 1.25])
+            for alpha in result.alpha * np.array([0.7, 1.0, 1.4])
         ]
-        found = max(tried, key=lambda one: _posterior(votes, one)[1])
-        truth, _ = _posterior(votes, found)
+        result = max(tried, key=lambda item: _posterior(votes, item)[1])
+        truth, _ = _posterior(votes, result)
         doubted = float((1 - truth[:, 0]).sum()) + _PRIOR * _USUAL
-        found.wrong = min(doubted / (len(truth) + _PRIOR), 0.3)
+        result.wrong = min(doubted / (len(truth) + _PRIOR), 0.3)
         seen = votes.answers >= 0
         code = np.clip(votes.answers, 0, _OTHERS)
         hit = np.take_along_axis(truth, code, axis=1) * (seen & (votes.answers <= _OTHERS))
@@ -549,10 +549,10 @@ def _fit(votes: _Votes) -> _Parameters:
         low, high = np.full(len(share), -12.0), np.full(len(share), 24.0)
         for _ in range(40):
             middle = (low + high) / 2
-            mean = expit(middle[:, None] - found.spread * _GRID) @ np.exp(_MASS)
+            mean = expit(middle[:, None] - result.spread * _GRID) @ np.exp(_MASS)
             low, high = np.where(mean < share, middle, low), np.where(mean < share, high, middle)
-        found.skill = (low + high) / 2
-    return found
+        result.skill = (low + high) / 2
+    return result
 
 
 def _posterior(votes: _Votes, given: _Parameters) -> tuple[Any, float]:
@@ -717,8 +717,8 @@ def _with_texts(
     full = []
     for text in texts.to_pylist():
         text["output"], text["span"] = _review_shown(text["output"] or "", text["span"] or "")
-        one = {**rows[text["place"]], **text, "decision": "", "note": ""}
-        full.append({name: "" if one[name] is None else one[name] for name in COLUMNS})
+        item = {**rows[text["place"]], **text, "decision": "", "note": ""}
+        full.append({name: "" if item[name] is None else item[name] for name in COLUMNS})
     return full
 
 
@@ -860,7 +860,7 @@ def label_gates(
         queries, responses, verdicts, labels: contract form.
         policy: Label section of the recipe.
     """
-    found = LabelGates()
+    gates = LabelGates()
     asked = queries.select(["query_id", "task", "scorer", "references"])
     rows = answer(
         "undecided",
@@ -869,14 +869,14 @@ def label_gates(
         responses=responses.select(["query_id", "model_id", "status"]),
         answerless=pa.table({"status": [*ANSWERLESS, "ungraded"]}),
     )
-    _undecided(rows.to_pylist(), found)
+    _undecided(rows.to_pylist(), gates)
     if GIVEN in verdicts.column("scorer").unique().to_pylist():
         current = by_policy(newest(verdicts), queries, policy)
-        _grades({"queries": asked, "verdicts": current}, policy, found)
-    return found
+        _grades({"queries": asked, "verdicts": current}, policy, gates)
+    return gates
 
 
-def _undecided(rows: Sequence[dict[str, Any]], found: LabelGates) -> None:
+def _undecided(rows: Sequence[dict[str, Any]], gates: LabelGates) -> None:
     open_ = [row for row in rows if row["undecided"]]
     if not open_:
         return
@@ -890,7 +890,7 @@ def _undecided(rows: Sequence[dict[str, Any]], found: LabelGates) -> None:
     for task, of_task in groupby(many, key=itemgetter("task")):
         first, *others = of_task
         more = f"; and {len(others)} more of its models" if others else ""
-        found.stops.append(
+        gates.stops.append(
             {
                 "what": f"expected a label for nearly every answer of task {task!r}; of model "
                 f"{first['model_id']!r} {first['undecided']:,} of {first['answers']:,} answers are "
@@ -902,7 +902,7 @@ def _undecided(rows: Sequence[dict[str, Any]], found: LabelGates) -> None:
             }
         )
     worst = max(open_, key=lambda row: (row["share"], row["answers"], row["model_id"]))
-    found.notes.append(
+    gates.notes.append(
         f"{sum(row['undecided'] for row in open_):,} of "
         f"{sum(row['answers'] for row in rows):,} answers are undecided, which leaves accuracies "
         f"between bounds; most of model {worst['model_id']!r} on task {worst['task']!r} "
@@ -910,7 +910,7 @@ def _undecided(rows: Sequence[dict[str, Any]], found: LabelGates) -> None:
     )
 
 
-def _grades(tables: Mapping[str, pa.Table], policy: Label, found: LabelGates) -> None:
+def _grades(tables: Mapping[str, pa.Table], policy: Label, gates: LabelGates) -> None:
     agreed = []
     rows = answer("regraded", GATES_LEAST, MOVED, **tables).to_pylist()
     for total in (row for row in rows if row["model_id"] is None):
@@ -928,11 +928,11 @@ def _grades(tables: Mapping[str, pa.Table], policy: Label, found: LabelGates) ->
         )
         moved = [row for row in rows if row["task"] == task and row["model_id"] and row["moves"]]
         if moved and of.trust is None and trusts_grades(of):
-            found.stops.append(_contradiction(moved, tables))
+            gates.stops.append(_contradiction(moved, tables))
     agreed.sort()
-    found.notes.extend(note for _, note in agreed[:_GATES_SHOWN])
+    gates.notes.extend(note for _, note in agreed[:_GATES_SHOWN])
     if len(agreed) > _GATES_SHOWN:
-        found.notes.append(
+        gates.notes.append(
             f"grades and rules agree on at least {agreed[_GATES_SHOWN][0]:.1%} of the answers of "
             f"{len(agreed) - _GATES_SHOWN} more tasks"
         )
@@ -1088,7 +1088,7 @@ def audit(
             tables["duplicate_conflicts"] = ask("duplicates")
         tables["agreement"] = _agreement(ask("agreement"))
     tables["accuracy"] = intervals(labels, tables["suspect_gold"])
-    return Audit(_audit_findings(tables) + [LabelDoubt(*one) for one in doubts], tables)
+    return Audit(_audit_findings(tables) + [LabelDoubt(*doubt) for doubt in doubts], tables)
 
 
 _AGREEMENT = pa.schema(
@@ -1141,4 +1141,4 @@ def _audit_findings(tables: Mapping[str, pa.Table]) -> list[LabelDoubt]:
 def _audit_shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """The values as a sentence has them: lists joined, and texts cut."""
     texts = {name: "; ".join(one) if isinstance(one, list) else one for name, one in row.items()}
-    return {name: one[:60] if isinstance(one, str) else one for name, one in texts.items()}
+    return {name: text[:60] if isinstance(text, str) else text for name, text in texts.items()}

@@ -128,18 +128,18 @@ def audit(
             connection.create_function(name, function, kinds, kind, null_handling=nulls)  # type: ignore[arg-type]
         connection.register("responses", answers)
         connection.register("prompts", prompts)
-        known = [_known(one, stated.get(one, {}), prices[one], names) for one in asked]
+        known = [_known(entry, stated.get(entry, {}), prices[entry], names) for entry in asked]
         connection.register("models", pa.Table.from_pylist(known, schema=_MODELS))
         nothing = RESULTS["canary_answers"].empty_table()
         connection.register("canaries", nothing if canaries is None else canaries)
         connection.execute(_SQL["answers"])
-        found = []
+        results = []
         for check in CHECKS:
             rows = _found(connection, check, limits)
             if check == "cache_unwritten":
                 rows = sorted([*rows, *_unshared(connection, stated, names)], key=_model)
-            found += [one for row in rows if (one := _finding(check, limits, *row))]
-    return tuple(found)
+            results += [item for row in rows if (item := _finding(check, limits, *row))]
+    return tuple(results)
 
 
 _MODELS = pa.schema(
@@ -243,12 +243,12 @@ def _unshared(
         "WHERE NOT several AND cache_read_tokens > 0) GROUP BY model_id ORDER BY model_id"
     ).fetchall()
     prompts = dict(connection.execute("SELECT query_id, prompt FROM prompts").fetchall())
-    endpoints = Counter(_endpoint(one, row, names) for one, row in stated.items())
+    endpoints = Counter(_endpoint(item, row, names) for item, row in stated.items())
     for model_id, answers, timed in rows:
         if endpoints[_endpoint(model_id, stated.get(model_id, {}), names)] > 1:
             continue
         times = Counter((query, sent) for query, _, sent, *_ in answers)
-        first = dict(sorted(times, key=lambda one: str(one[1] or ""), reverse=True))
+        first = dict(sorted(times, key=lambda item: str(item[1] or ""), reverse=True))
         shared = _shared_beginnings({prompts[query] for query in first if query in prompts})
         bad, claimed, most = [], 0, 0
         for query, sample, sent, prompt, read in answers:
@@ -276,14 +276,14 @@ def _endpoint(model_id: str, row: Mapping[str, Any], names: Mapping[str, str]) -
 def _shared_beginnings(texts: set[str]) -> dict[str, int]:
     """Characters with which each text and another one begin: of all, a neighbour shares most."""
     ordered = sorted(texts)
-    found = dict.fromkeys(ordered, 0)
-    for one, other in pairwise(ordered):
-        low, high = 0, min(len(one), len(other))
+    result = dict.fromkeys(ordered, 0)
+    for item, other in pairwise(ordered):
+        low, high = 0, min(len(item), len(other))
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
-        found[one], found[other] = max(found[one], low), max(found[other], low)
-    return found
+            low, high = (middle, high) if item[:middle] == other[:middle] else (low, middle - 1)
+        result[item], result[other] = max(result[item], low), max(result[other], low)
+    return result
 
 
 def audited(
@@ -291,8 +291,8 @@ def audited(
 ) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(unresolved findings, findings that the recipe waives) over answers to its questions."""
     thresholds, names = recipe.collect.metering, names_of(recipe.pool)
-    found = audit(responses, models, thresholds, queries=queries, names=names)
-    return apply_waivers(found, recipe.release.waivers)
+    result = audit(responses, models, thresholds, queries=queries, names=names)
+    return apply_waivers(result, recipe.release.waivers)
 
 
 def names_of(pool: Pool) -> dict[str, str]:
@@ -304,7 +304,7 @@ def check_gate(gate: str, *, where: str | None = None) -> None:
     """Raises UnknownName: there is no such gate, so that waiving it would waive nothing."""
     from routeyard.pipelines.audit.checks import CHECKS as DEFECTS
 
-    kinds = {GATE: CHECKS, "audit": tuple(one.kind for one in DEFECTS)}
+    kinds = {GATE: CHECKS, "audit": tuple(item.kind for item in DEFECTS)}
     known = [name for word in kinds for name in (word, *(f"{word}:{k}" for k in kinds[word]))]
     if gate not in known:
         raise UnknownName(

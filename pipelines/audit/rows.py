@@ -67,16 +67,16 @@ def _groups(answers: Answers) -> Codes:
         return same_question(asked.to_pylist(), np.unique(label, return_inverse=True)[1])
     ids = answers.coded("question")[answers.first]
     names = _ids(answers)
-    told = np.array([not is_row_number(name) for name in names])
-    label = np.where(told, ids, ids.max(initial=0) + 1 + np.arange(n))
+    values = np.array([not is_row_number(name) for name in names])
+    label = np.where(values, ids, ids.max(initial=0) + 1 + np.arange(n))
     return np.unique(label, return_inverse=True)[1].astype(np.int64)
 
 
 def modes(answers: Answers) -> Iterator[Found]:
     """One question under several ids that differ by a mode, an effort or a seed."""
-    found = _modes(answers)
-    if found is not None:
-        says, questions = found
+    result = _modes(answers)
+    if result is not None:
+        says, questions = result
         yield Found("questions", says, _rows_of(answers, questions), "grave")
 
 
@@ -119,7 +119,7 @@ def _labels(names: Sequence[str]) -> set[str]:
             return set()
         stems[cut[1]].add(cut[2])
     labels = set().union(*stems.values()) if stems else set()
-    whole = sum(len(one) == len(labels) for one in stems.values())
+    whole = sum(len(stem) == len(labels) for stem in stems.values())
     several = 2 <= len(labels) <= MODES and len(stems) >= STEMS
     return labels if several and whole >= 0.8 * len(stems) else set()
 
@@ -172,12 +172,12 @@ def shared_ids(answers: Answers) -> Iterator[Found]:
     ids = answers.coded("question")[answers.first]
     suite = answers.suite[answers.first]
     names = _ids(answers)
-    told = np.array([not is_row_number(name) for name in names])
+    values = np.array([not is_row_number(name) for name in names])
     if answers.has("prompt"):
         group = groups_of(answers)
-        told &= np.bincount(group)[group] > 1
+        values &= np.bincount(group)[group] > 1
     by_id: dict[int, list[int]] = defaultdict(list)
-    for k in np.flatnonzero(told):
+    for k in np.flatnonzero(values):
         by_id[int(ids[k])].append(int(k))
     pairs: dict[tuple[int, int], list[int]] = defaultdict(list)
     for places in by_id.values():
@@ -187,7 +187,7 @@ def shared_ids(answers: Answers) -> Iterator[Found]:
                 if a < b:
                     pairs[a, b] += [k for k in places if suite[k] in (a, b)]
     for (a, b), places in sorted(pairs.items()):
-        sizes = [int(np.sum(suite == one)) for one in (a, b)]
+        sizes = [int(np.sum(suite == item)) for item in (a, b)]
         both = len(places) // 2
         says = (
             f"{both:,} of {min(sizes):,} ids are ids of the other suite ({max(sizes):,} questions)"
@@ -258,8 +258,8 @@ def copies(answers: Answers) -> Iterator[Found]:
         rest = np.delete(np.concatenate([share[a], share[b]]), [a, b, size + a, size + b])
         if len(rest) and share[a, b] <= 3 * np.quantile(rest, 0.75):
             continue
-        shared = [one[np.isin(answers.arm[one], (a, b))] for one in groups]
-        both = [one for one in shared if len(np.unique(answers.arm[one])) > 1]
+        shared = [group[np.isin(answers.arm[group], (a, b))] for group in groups]
+        both = [item for item in shared if len(np.unique(answers.arm[item])) > 1]
         names = answers.arms[a], answers.arms[b]
         common = difflib.SequenceMatcher(None, *names).find_longest_match().size
         alike = common >= ALIKE * min(map(len, names)) and share[a, b] < MANY
@@ -267,8 +267,8 @@ def copies(answers: Answers) -> Iterator[Found]:
             f"{int(pairs[a, b]):,} long answers to the same questions ({100 * share[a, b]:.0f} %) "
             "are equal word for word: rows of one are stored under the other, or both are one model"
         )
-        found = np.sort(np.concatenate(both))
-        yield Found(f"{names[0]} and {names[1]}", says, found, "note" if alike else None)
+        result = np.sort(np.concatenate(both))
+        yield Found(f"{names[0]} and {names[1]}", says, result, "note" if alike else None)
 
 
 def _equal_answers(answers: Answers) -> list[Codes]:
@@ -280,8 +280,8 @@ def _equal_answers(answers: Answers) -> list[Codes]:
     # A refusal or a template answers many questions.
     questions_of_text = np.bincount(text[order][starts]) if len(starts) else np.empty(0)
     wanted = (size > 1) & (questions_of_text[text[order][starts]] == 1) if len(starts) else []
-    found = [rows[order[k : k + n]] for k, n in zip(starts[wanted], size[wanted], strict=True)]
-    return [one for one in found if len(np.unique(answers.arm[one])) > 1]
+    results = [rows[order[k : k + n]] for k, n in zip(starts[wanted], size[wanted], strict=True)]
+    return [item for item in results if len(np.unique(answers.arm[item])) > 1]
 
 
 def _grouped(a: Codes, b: Codes) -> tuple[Codes, Codes]:
@@ -386,22 +386,22 @@ def not_at_random(answers: Answers) -> Iterator[Found]:
     """Arms whose missing answers are to easier or harder questions than their others."""
     if len(answers.arms) < 3:
         return
-    found = answers.cached("coverage", coverage)
-    lacks = 1 - found.n / np.maximum(found.of, 1)
-    for a in np.argsort(-np.nan_to_num(np.abs(found.z)), kind="stable"):
-        differs = abs(found.z[a]) > HIGHEST and abs(found.imputed[a] - found.accuracy[a]) > MATTERS
+    value = answers.cached("coverage", coverage)
+    lacks = 1 - value.n / np.maximum(value.of, 1)
+    for a in np.argsort(-np.nan_to_num(np.abs(value.z)), kind="stable"):
+        differs = abs(value.z[a]) > HIGHEST and abs(value.imputed[a] - value.accuracy[a]) > MATTERS
         if lacks[a] <= LACKS or not differs:
             continue
-        harder = "harder" if found.z[a] > 0 else "easier"
+        harder = "harder" if value.z[a] > 0 else "easier"
         says = (
-            f"{int(found.n[a]):,} of {int(found.of[a]):,} questions have a score, and those it "
-            f"lacks are {harder}: {100 * found.accuracy[a]:.1f} % as recorded, "
-            f"{100 * found.imputed[a]:.1f} % with missing answers by difficulty "
-            f"[{100 * found.low[a]:.1f}, {100 * found.high[a]:.1f}]"
+            f"{int(value.n[a]):,} of {int(value.of[a]):,} questions have a score, and those it "
+            f"lacks are {harder}: {100 * value.accuracy[a]:.1f} % as recorded, "
+            f"{100 * value.imputed[a]:.1f} % with missing answers by difficulty "
+            f"[{100 * value.low[a]:.1f}, {100 * value.high[a]:.1f}]"
         )
-        after = np.where(np.arange(len(answers.arms)) == a, found.imputed, found.accuracy)
+        after = np.where(np.arange(len(answers.arms)) == a, value.imputed, value.accuracy)
         yield Found(
-            answers.arms[a], says, np.empty(0, np.int64), after=after, before=found.accuracy
+            answers.arms[a], says, np.empty(0, np.int64), after=after, before=value.accuracy
         )
 
 
@@ -450,20 +450,20 @@ def disjoint(answers: Answers) -> Iterator[Found]:
 
 def few_answers(answers: Answers) -> Iterator[Found]:
     """Arms on top of the leaderboard that the lower bound of their accuracy does not hold there."""
-    found = answers.cached("coverage", coverage)
-    if len(answers.arms) < 2 or np.isnan(found.accuracy).all():
+    result = answers.cached("coverage", coverage)
+    if len(answers.arms) < 2 or np.isnan(result.accuracy).all():
         return
-    top = int(np.nanargmax(found.accuracy))
-    if found.n[top] >= 0.8 * found.of[top]:
+    top = int(np.nanargmax(result.accuracy))
+    if result.n[top] >= 0.8 * result.of[top]:
         return
-    best = int(np.nanargmax(found.low))
+    best = int(np.nanargmax(result.low))
     if best == top:
         return
     says = (
-        f"leads with {100 * found.accuracy[top]:.1f} % of {int(found.n[top]):,} of "
-        f"{int(found.of[top]):,} questions; by the lower bound {answers.arms[best]} leads with "
-        f"{100 * found.low[best]:.1f} %"
+        f"leads with {100 * result.accuracy[top]:.1f} % of {int(result.n[top]):,} of "
+        f"{int(result.of[top]):,} questions; by the lower bound {answers.arms[best]} leads with "
+        f"{100 * result.low[best]:.1f} %"
     )
     yield Found(
-        answers.arms[top], says, np.empty(0, np.int64), after=found.low, before=found.accuracy
+        answers.arms[top], says, np.empty(0, np.int64), after=result.low, before=result.accuracy
     )

@@ -83,14 +83,14 @@ def system(agent: Agent, own: str | None) -> str:
 def read(attempt: Attempt, agent: Agent) -> AgentReply:
     """A reply, read as untrusted: what is no search is an answer."""
     if agent.calls == "text":
-        found = _LINE.search(attempt.text or "")
-        query = (found["query"].strip(),) if found else ()
+        match = _LINE.search(attempt.text or "")
+        query = (match["query"].strip(),) if match else ()
         return AgentReply(attempt.text, query, (None,) * len(query))
     if attempt.finish_reason != TOOL_CALLS:
         return AgentReply(attempt.text)
     try:
         said = json.loads(attempt.text or "")
-        calls = [_call(one["name"], one["arguments"]) for one in said["tool_calls"]]
+        calls = [_call(item["name"], item["arguments"]) for item in said["tool_calls"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         # A server that calls its plain text a call of tools.
         return AgentReply(attempt.text)
@@ -179,14 +179,14 @@ class Corpus:
         logging.getLogger("bm25s").setLevel(logging.WARNING)
         self.passages = sorted(set(passages))
         self._search = search
-        words = [_words(f"{one.title} {one.text}") for one in self.passages]
+        words = [_words(f"{passage.title} {passage.text}") for passage in self.passages]
         if not any(words):
             raise BadInput(
                 "the corpus of the search holds no passage",
                 where="collect.agent.search",
                 next_step="check 'passages' (or 'file') against the source's columns",
             )
-        self._known = {word for found in words for word in found}
+        self._known = {word for result in words for word in result}
         self._bm25 = bm25s.BM25()
         self._bm25.index(words, show_progress=False)
 
@@ -194,7 +194,7 @@ class Corpus:
         """The best passages that share a word with the query, best first."""
         import numpy as np
 
-        words = [one for one in _words(query[:LONGEST_QUERY]) if one in self._known]
+        words = [word for word in _words(query[:LONGEST_QUERY]) if word in self._known]
         if not words:
             return []
         scores = self._bm25.get_scores(words)
@@ -203,13 +203,13 @@ class Corpus:
 
     def shown(self, query: str) -> str:
         """What the tool says: passages with titles, or that none was found."""
-        found = self.find(query)
-        if not found:
+        result = self.find(query)
+        if not result:
             return "No passage was found. Try other words."
         cut = SHOWN
         return "\n\n".join(
-            f"[{k}] {one.title + ': ' if one.title else ''}{one.text[:cut]}"
-            for k, one in enumerate(found, 1)
+            f"[{k}] {item.title + ': ' if item.title else ''}{item.text[:cut]}"
+            for k, item in enumerate(result, 1)
         )
 
 
@@ -223,45 +223,45 @@ def corpus_of(queries: pa.Table, search: Search, *, base: Path) -> Corpus:
         return Corpus(_of_file(search.file, base), search)
     assert search.passages is not None
     read = compile_field(search.passages, where="collect.agent.search.passages")
-    found: list[Passage] = []
+    passages: list[Passage] = []
     for text in queries.column("metadata").to_pylist():
         metadata = json.loads(text)
-        found += _passages(read(metadata))
-    return Corpus(found, search)
+        passages += _passages(read(metadata))
+    return Corpus(passages, search)
 
 
 def _of_file(path: str, base: Path) -> list[Passage]:
-    found = []
-    for one in files.expand(path, base=base, where="collect.agent.search.file"):
-        for row in files.rows(one):
+    results = []
+    for item in files.expand(path, base=base, where="collect.agent.search.file"):
+        for row in files.rows(item):
             if not isinstance(row.get("text"), str):
                 raise BadInput(
                     "a row of the corpus has no text",
-                    where=str(one),
+                    where=str(item),
                     next_step="name a file with a column 'text' (and 'title')",
                 )
-            found.append(Passage(str(row.get("title") or ""), row["text"]))
-    return found
+            results.append(Passage(str(row.get("title") or ""), row["text"]))
+    return results
 
 
-def _passages(given: Any) -> list[Passage]:
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        raise _no_passages(given)
-    found = []
-    for one in given:
-        if isinstance(one, str):
-            found.append(Passage("", one))
-        elif isinstance(one, Sequence) and len(one) == 2 and isinstance(one[0], str):
-            text = one[1] if isinstance(one[1], str) else "".join(map(str, one[1]))
-            found.append(Passage(one[0], text.strip()))
+def _passages(value: Any) -> list[Passage]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise _no_passages(value)
+    passages = []
+    for item in value:
+        if isinstance(item, str):
+            passages.append(Passage("", item))
+        elif isinstance(item, Sequence) and len(item) == 2 and isinstance(item[0], str):
+            text = item[1] if isinstance(item[1], str) else "".join(map(str, item[1]))
+            passages.append(Passage(item[0], text.strip()))
         else:
-            raise _no_passages(one)
-    return found
+            raise _no_passages(item)
+    return passages
 
 
-def _no_passages(given: Any) -> RecipeError:
+def _no_passages(value: Any) -> RecipeError:
     return RecipeError(
-        f"'passages' gives {str(given)[:80]!r}",
+        f"'passages' gives {str(value)[:80]!r}",
         where="collect.agent.search",
         next_step="give a list of texts, or of pairs of a title and a text, as in "
         "'{{ zip(context.title, context.sentences) }}'",
@@ -324,15 +324,15 @@ class Trajectory:
             self.steps.append(TrajectoryStep(self.actor, attempt, answered.attempts, said))
             self.ended, self.unanswered = True, given_up
             return
-        found = tuple(
+        results = tuple(
             fault or corpus.shown(query)
             for query, fault in zip(said.queries, said.faults, strict=True)
         )
         actor = self.actor
-        self.steps.append(TrajectoryStep(actor, attempt, answered.attempts, said, found))
+        self.steps.append(TrajectoryStep(actor, attempt, answered.attempts, said, results))
         self.messages = [
             *self.messages,
-            *after(said, found, number, agent, last=number + 2 == agent.steps),
+            *after(said, results, number, agent, last=number + 2 == agent.steps),
         ]
 
 
@@ -412,7 +412,7 @@ def walk(
 
     async def rounds() -> None:
         for number in range(agent.steps):
-            waiting = [one for one in every if not one.ended and len(one.steps) == number]
+            waiting = [item for item in every if not item.ended and len(item.steps) == number]
             for model_id, group in _by_actor(waiting).items():
                 missing[model_id] = missing.get(model_id, 0)
                 runner.prepare(model_id, group, last=number + 1 == agent.steps)
@@ -430,8 +430,8 @@ def walk(
 
 def _by_actor(waiting: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
     groups: dict[str, list[Trajectory]] = {}
-    for one in waiting:
-        groups.setdefault(one.actor, []).append(one)
+    for item in waiting:
+        groups.setdefault(item.actor, []).append(item)
     return groups
 
 
@@ -479,17 +479,17 @@ class _StepRunner:
     def prepare(self, model_id: str, group: Sequence[Trajectory], *, last: bool) -> None:
         """Note what the next steps of these trajectories ask, and what of it is missing."""
         settings = self._settings(model_id, last=last)
-        names = [settings.request_hash(one.messages) for one in group]
+        names = [settings.request_hash(entry.messages) for entry in group]
         self._after = self._ledger.position() if not self._open else self._after
         settled = self._settled(model_id, names)
         requests: dict[tuple[str, int], Request] = {}
-        for one, name in zip(group, names, strict=True):
-            row = settled.get((name, one.sample))
-            if (name, one.sample) in requests or self._settles(model_id, row):
+        for item, name in zip(group, names, strict=True):
+            row = settled.get((name, item.sample))
+            if (name, item.sample) in requests or self._settles(model_id, row):
                 continue
-            requests[name, one.sample] = Request(
-                one.query_id, model_id, settings, one.messages, (one.sample,), name,
-                tokens_expected=sum(len(str(m.get("content"))) for m in one.messages) // 4,
+            requests[name, item.sample] = Request(
+                item.query_id, model_id, settings, item.messages, (item.sample,), name,
+                tokens_expected=sum(len(str(m.get("content"))) for m in item.messages) // 4,
                 billed=row.billed if row else 0,
             )  # fmt: skip
         self._asked[model_id] = names
@@ -529,10 +529,10 @@ class _StepRunner:
         self.refused |= {name: words for name, t in end.tallies.items() if (words := t.refusal)}
 
     def _settled(self, model_id: str, names: Sequence[str]) -> dict[AnswerKey, SettledKey]:
-        found = self._ledger.settled(names)
-        if any(row.status != "error" for row in found.values()):
+        result = self._ledger.settled(names)
+        if any(row.status != "error" for row in result.values()):
             self._answering.add(model_id)
-        return found
+        return result
 
     def _settles(self, model_id: str, row: SettledKey | None) -> bool:
         """As `missing.settles`; what refuses every step refuses how it is asked."""
@@ -545,14 +545,14 @@ class _StepRunner:
         self._open.pop(model_id, None)
         settled, answered = self._settled(model_id, names), self._ledger.answered(names)
         still: set[tuple[str, int]] = set()
-        for one, name in zip(group, names, strict=True):
-            key = (name, one.sample)
+        for item, name in zip(group, names, strict=True):
+            key = (name, item.sample)
             row: SettledKey | None = settled.get(key)
             if row is None or key not in answered or not self._settles(model_id, row):
                 still.add(key)
                 continue
             given_up = unanswered(row.status, row.billed, self._collect)
-            one.take(answered[key], self._agent, corpus, given_up=given_up)
+            item.take(answered[key], self._agent, corpus, given_up=given_up)
         return len(still)
 
 
@@ -576,13 +576,13 @@ def tables_of(trajectories: Sequence[Trajectory], pool: Pool) -> Mapping[str, pa
     is unknown of one step is unknown of the whole.
     """
     prices = {model.model_id: Price.of_model(model) for model in pool.models}
-    ended = [one for one in trajectories if one.ended]
-    responses = RESPONSES.from_rows([_response(one, prices) for one in ended])
+    ended = [trajectory for trajectory in trajectories if trajectory.ended]
+    responses = RESPONSES.from_rows([_response(item, prices) for item in ended])
     steps = STEPS.from_rows(
         [
-            _step(one, number, step, prices[step.model_id])
-            for one in ended
-            for number, step in enumerate(one.steps)
+            _step(item, number, step, prices[step.model_id])
+            for item in ended
+            for number, step in enumerate(item.steps)
         ]
     )
     return {
@@ -591,23 +591,23 @@ def tables_of(trajectories: Sequence[Trajectory], pool: Pool) -> Mapping[str, pa
     }
 
 
-def _response(one: Trajectory, prices: Mapping[str, Price]) -> dict[str, Any]:
-    last = one.steps[-1]
+def _response(trajectory: Trajectory, prices: Mapping[str, Price]) -> dict[str, Any]:
+    last = trajectory.steps[-1]
     attempt = last.attempt
-    costs = [cost_by_price(step.attempt, prices[step.model_id]) for step in one.steps]
+    costs = [cost_by_price(step.attempt, prices[step.model_id]) for step in trajectory.steps]
     usd = [cost["cost_usd"] for cost in costs]
     known = None not in usd
     sources = {cost["cost_source"] for cost in costs}
     row: dict[str, Any] = {name: getattr(attempt, name) for name in _TABLES_LAST}
     row |= {
-        name: _sum([getattr(step.attempt, name) for step in one.steps])
+        name: _sum([getattr(step.attempt, name) for step in trajectory.steps])
         for name in (*_TOKENS, "latency_s")
     }
-    status, text = _outcome(one, last)
+    status, text = _outcome(trajectory, last)
     return row | {
-        "query_id": one.query_id,
-        "model_id": one.member.model_id,
-        "sample": one.sample,
+        "query_id": trajectory.query_id,
+        "model_id": trajectory.member.model_id,
+        "sample": trajectory.sample,
         "text": text,
         "status": status,
         "cost_usd": sum(usd) if known else None,
@@ -616,14 +616,14 @@ def _response(one: Trajectory, prices: Mapping[str, Price]) -> dict[str, Any]:
         else "provider"
         if sources == {"provider"}
         else "price_table",
-        "attempts": sum(step.attempts for step in one.steps),
+        "attempts": sum(step.attempts for step in trajectory.steps),
         "error": attempt.reason,
     }
 
 
-def _outcome(one: Trajectory, last: TrajectoryStep) -> tuple[str, str | None]:
+def _outcome(trajectory: Trajectory, last: TrajectoryStep) -> tuple[str, str | None]:
     """Status and text of the whole: its last step's, unless that still wanted to search."""
-    if one.unanswered:
+    if trajectory.unanswered:
         return "unanswered", None
     if last.attempt.status != "ok":
         return _status(last.attempt), last.attempt.text

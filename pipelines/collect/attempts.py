@@ -53,15 +53,15 @@ class Claims:
             granted, waiting = await upcoming
             held += waiting
             more = bool(chunk)
-            self._tally.held = 0 if more else sum(len(one.samples) for one in held)
+            self._tally.held = 0 if more else sum(len(entry.samples) for entry in held)
             if more:
                 chunk = list(itertools.islice(source, CHUNK))
                 upcoming = asyncio.ensure_future(self._claim(chunk))
             for position, request in enumerate(granted):
                 if self._halted():
                     rest = granted[position:] + ((await upcoming)[0] if more else [])
-                    for one in rest:
-                        self._ledger.release(one.keys)
+                    for item in rest:
+                        self._ledger.release(item.keys)
                     return
                 yield request
             if not more:

@@ -129,13 +129,13 @@ Line = Mapping[str, Any]
 
 async def results(client: Client, said: Line) -> dict[str, Line]:
     """custom_id → line, from the output and the error file; the first line counts."""
-    found: dict[str, Line] = {}
+    result: dict[str, Line] = {}
     for name in ("output_file_id", "error_file_id"):
         if isinstance(said.get(name), str):
             for line in await client.lines(f"/files/{said[name]}/content"):
                 if isinstance(line.get("custom_id"), str):
-                    found.setdefault(line["custom_id"], line)
-    return found
+                    result.setdefault(line["custom_id"], line)
+    return result
 
 
 def reply_of(line: Line | None, said: Line, secret: Secret) -> ModelReply:
@@ -241,7 +241,7 @@ class OpenBatches:
         """Adopt the batches of dead runs; what a live process waits for is left to it."""
         if self._held is not None and not self.held_elsewhere():
             return
-        ours = {one.name for one in self.open}
+        ours = {item.name for item in self.open}
         self._held = []
         for name, text in (await asyncio.to_thread(self._ledger.recall, PREFIX)).items():
             left = BatchNote.read(text)
@@ -376,45 +376,45 @@ class OpenBatches:
 
     async def poll(self) -> None:
         """Look once at every open batch and import those that ended."""
-        for one in list(self.open):
-            tally = self.tallies[one.model_id]
-            client = self.clients[self.queues[one.model_id].provider.name]
+        for item in list(self.open):
+            tally = self.tallies[item.model_id]
+            client = self.clients[self.queues[item.model_id].provider.name]
             try:
-                said = await client.get(f"/batches/{one.batch_id}")
+                said = await client.get(f"/batches/{item.batch_id}")
                 if said.get("status") not in _ENDED:
                     continue
-                found = await results(client, said)
+                result = await results(client, said)
             except CallFault as fault:
                 if fault.permanent:
-                    self._pause(one.model_id, fault, f"batch {one.batch_id} cannot be read")
-                    self.open.remove(one)
+                    self._pause(item.model_id, fault, f"batch {item.batch_id} cannot be read")
+                    self.open.remove(item)
                 else:
                     tally.errors[fault.kind] += 1
                 continue
-            await self._import(one, said, found, client)
-            self.open.remove(one)
+            await self._import(item, said, result, client)
+            self.open.remove(item)
 
     async def _import(
-        self, one: BatchNote, said: Line, found: Mapping[str, Line], client: Client
+        self, note: BatchNote, said: Line, found: Mapping[str, Line], client: Client
     ) -> None:
-        queue, tally = self.queues[one.model_id], self.tallies[one.model_id]
-        claim = await asyncio.wrap_future(self._ledger.claim(one.keys, after=one.position))
+        queue, tally = self.queues[note.model_id], self.tallies[note.model_id]
+        claim = await asyncio.wrap_future(self._ledger.claim(note.keys, after=note.position))
         if claim.held:
             # Another process took this batch over while this one was stopped, and imports it.
             self._ledger.release(claim.granted)
-            tally.in_flight -= len(one.items)
+            tally.in_flight -= len(note.items)
             return
         already = set(claim.settled)
-        when = datetime.fromisoformat(one.requested_at)
-        origin = Origin(one.run, one.purpose, when, queue.price)
+        when = datetime.fromisoformat(note.requested_at)
+        origin = Origin(note.run, note.purpose, when, queue.price)
         rows: list[Attempt] = []
         spent: list[float | None] = []
-        for number, request in enumerate(one.requests()):
+        for number, request in enumerate(note.requests()):
             made: list[Attempt] = []
-            asked = one.least[number] if number < len(one.least) else 0
+            asked = note.least[number] if number < len(note.least) else 0
             cached = float(queue.provider.trust_cached_tokens)
-            if number < len(one.cached):
-                cached = max(cached, one.cached[number])
+            if number < len(note.cached):
+                cached = max(cached, note.cached[number])
             try:
                 reply = reply_of(found.get(str(number)), said, client.secret)
             except CallFault as fault:
@@ -441,11 +441,11 @@ class OpenBatches:
             rows += new
         await self._keep(rows, tally)
         # Only now: killed before this line, the next run imports what is not there yet.
-        await self._settle(one, spent)
-        await asyncio.to_thread(self._ledger.forget, [one.note_name])
-        self._ledger.release(one.keys)
-        tally.in_flight -= len(one.items)
-        self._pending -= set(one.keys)
+        await self._settle(note, spent)
+        await asyncio.to_thread(self._ledger.forget, [note.note_name])
+        self._ledger.release(note.keys)
+        tally.in_flight -= len(note.items)
+        self._pending -= set(note.keys)
 
     async def _keep(self, rows: list[Attempt], tally: Tally) -> None:
         """Keep and count; return when all is durable."""
@@ -468,8 +468,8 @@ class OpenBatches:
                 if fault.concerns:
                     tally.set_up.setdefault(fault.words, 0)
 
-    async def _settle(self, one: BatchNote, spent: Sequence[float | None]) -> None:
-        for charge, usd in zip(one.charges, spent, strict=False):
+    async def _settle(self, note: BatchNote, spent: Sequence[float | None]) -> None:
+        for charge, usd in zip(note.charges, spent, strict=False):
             if charge:
                 await self._budget.settle(charge, usd)
         await self._budget.close()

@@ -130,14 +130,14 @@ def cost_of(usage: Usage, price: Price) -> tuple[float | None, str | None]:
         usage.prompt_tokens, usage.completion_tokens,
         usage.cache_read_tokens, usage.cache_write_tokens,
     )  # fmt: skip
-    told = usage.cost_usd
-    if told is not None and by_table is not None and told >= by_table * (1 - _ROUNDED):
-        return told, "provider"
+    cost_usd = usage.cost_usd
+    if cost_usd is not None and by_table is not None and cost_usd >= by_table * (1 - _ROUNDED):
+        return cost_usd, "provider"
     if by_table is not None:
         return by_table, "price_table"
-    if told is None or (told == 0 and price.known and (price.input or price.output)):
+    if cost_usd is None or (cost_usd == 0 and price.known and (price.input or price.output)):
         return None, None
-    return told, "provider"
+    return cost_usd, "provider"
 
 
 # What a budget counts for a call: what the provider reports, or a lower bound where that is more.
@@ -193,7 +193,7 @@ def least_usage(
     """Lower bounds from the messages of a request and the choices of its reply."""
     texts = [_said(choice) for choice in choices if choice.status != "refused" or choice.text]
     return LeastUsage(
-        prompt=sum(least_tokens(_text(one.get("content"))) for one in messages),
+        prompt=sum(least_tokens(_text(message.get("content"))) for message in messages),
         completion=sum(max(1, least_tokens(text)) for text in texts),
         silent=any(not text.strip() for text in texts),
         cached=cached,
@@ -654,7 +654,7 @@ class BudgetLedger:
 
     def _gone_to(self) -> str:
         """Sentence on what an account's money went to."""
-        known = [sum(self._known_costs(charged=one).values()) for one in (True, False)]
+        known = [sum(self._known_costs(charged=item).values()) for item in (True, False)]
         aside = self._ledger.set_aside(self._account).values()
         calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)
         charged = sum(self._ledger.charged(self._account).values())
@@ -676,10 +676,10 @@ class BudgetLedger:
 
     async def _ask(self, model_id: str, usd: Sequence[float]) -> tuple[list[str], list[str]]:
         if not self._bounded(model_id):
-            usd = [one if math.isfinite(one) else 0.0 for one in usd]
-        charges = [Charge(uuid.uuid4().hex, model_id, one) for one in usd]
+            usd = [item if math.isfinite(item) else 0.0 for item in usd]
+        charges = [Charge(uuid.uuid4().hex, model_id, item) for item in usd]
         if not self.limited:
-            return [one.id for one in charges], ["yes"] * len(charges)
+            return [charge.id for charge in charges], ["yes"] * len(charges)
         async with self._asking:
             if self._before is None:
                 self._before = await asyncio.to_thread(self._known_costs, charged=False)
@@ -689,10 +689,10 @@ class BudgetLedger:
                 # Cancelled with us, it would take along what is settled.
                 answers = await asyncio.shield(asyncio.wrap_future(asked))
             except asyncio.CancelledError:
-                unused = dict.fromkeys((one.id for one in charges), 0.0)
+                unused = dict.fromkeys((charge.id for charge in charges), 0.0)
                 self._ledger.charge(self._account, ChargeBounds(None, {}), [], unused)
                 raise
-        return [one.id for one in charges], list(answers)
+        return [charge.id for charge in charges], list(answers)
 
     def _bounded(self, model_id: str) -> bool:
         limit = self._budget.models.get(model_id, self._budget.per_model_usd)

@@ -144,7 +144,7 @@ def _largest(before: Any, now: Any, depth: int = 2) -> Any:
         return {name: _largest(before.get(name), now.get(name), depth - 1) for name in before | now}
     if isinstance(before, dict) or isinstance(now, dict):
         return now if isinstance(now, dict) else before
-    counts = [one for one in (now, before) if not isinstance(one, bool) and _is_number(one)]
+    counts = [item for item in (now, before) if not isinstance(item, bool) and _is_number(item)]
     return max(counts, key=float, default=before if now is None else now)
 
 
@@ -608,7 +608,7 @@ def _faults() -> Iterator[None]:
     except (requests.RequestException, below.HTTPError, OSError) as error:
         # A connection that never came about asked nothing, so nothing is billed.
         causes = [error, *error.args, *(getattr(a, "reason", None) for a in error.args)]
-        unreachable = any(isinstance(one, below.NewConnectionError) for one in causes)
+        unreachable = any(isinstance(cause, below.NewConnectionError) for cause in causes)
         raise CallFault(
             "connection",
             f"{type(error).__name__}: {error}",
@@ -670,7 +670,7 @@ def check_served(
     Raises:
         BadInput: a server lists another model under a name than when it was first asked.
     """
-    for provider in {one.name: one for one in providers}.values():
+    for provider in {item.name: item for item in providers}.values():
         if not on_loopback(provider):
             continue
         try:
@@ -678,16 +678,16 @@ def check_served(
         except (BadInput, CallFault):
             continue
         now = {
-            one["id"]: {key: one[key] for key in _TELLS if one.get(key)}
-            for one in (entries if isinstance(entries, list) else [])
-            if isinstance(one, dict) and isinstance(one.get("id"), str)
+            entry["id"]: {key: entry[key] for key in _TELLS if entry.get(key)}
+            for entry in (entries if isinstance(entries, list) else [])
+            if isinstance(entry, dict) and isinstance(entry.get("id"), str)
         }
         note, identity = f"{LISTED_NOTE}{benchmark}/{provider.name}", identity_of(provider)
         lists = json.loads(ledger.recall(note).get("", "{}"))
         before = lists.setdefault(identity, now) if now else {}
         for model in sorted(set(before) & set(now)):
             if before[model] and now[model] and before[model] != now[model]:
-                then, served = (json.dumps(one[model])[:200] for one in (before, now))
+                then, served = (json.dumps(item[model])[:200] for item in (before, now))
                 raise BadInput(
                     f"{identity} serves another model as {model!r} than when it was first asked: "
                     f"then {then}, now {served}",

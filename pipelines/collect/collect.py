@@ -54,12 +54,12 @@ def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.Record
         asked = [model.asks.messages(int(row)) for row in model.rows[start : start + CHUNK]]
         names = [model.settings.request_hash(texts) for texts in asked]
         again_names = [model.larger.request_hash(texts) for texts in asked] if model.larger else []
-        found, larger = ledger.answered(names), ledger.answered(again_names)
+        result, larger = ledger.answered(names), ledger.answered(again_names)
         rows = []
         for offset, name in enumerate(names):
             second = again_names[offset] if again_names else ""
             for sample in range(model.asks.samples):
-                answer = found.get((name, sample))
+                answer = result.get((name, sample))
                 if answer is None:
                     continue
                 again = larger.get((second, sample))

@@ -233,9 +233,9 @@ class Secret:
     @cached_property
     def _values(self) -> tuple[str, ...]:
         # The longest first: one may contain another.
-        given = {text for text in (self.value, *self.others) if text}
-        given |= _secret_encoded(self.value or "")
-        return tuple(sorted(given, key=lambda text: (-len(text), text)))
+        values = {text for text in (self.value, *self.others) if text}
+        values |= _secret_encoded(self.value or "")
+        return tuple(sorted(values, key=lambda text: (-len(text), text)))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
@@ -282,11 +282,11 @@ class Secret:
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, dict):
-            return {self._cleaned(key): self._cleaned(one) for key, one in value.items()}
+            return {self._cleaned(key): self._cleaned(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._cleaned(one) for one in self._tokens(value)]
+            return [self._cleaned(token) for token in self._tokens(value)]
         if isinstance(value, tuple):
-            return tuple(self._cleaned(one) for one in value)
+            return tuple(self._cleaned(item) for item in value)
         if is_dataclass(value) and not isinstance(value, type):
             changed = {one.name: self._cleaned(getattr(value, one.name)) for one in fields(value)}
             return replace(value, **changed)
@@ -295,21 +295,21 @@ class Secret:
     def _tokens(self, values: list[Any]) -> list[Any]:
         """Log-probabilities spell a secret out over several tokens, and again in `bytes`."""
         if not values or not all(
-            isinstance(one, dict) and isinstance(one.get("token"), str) for one in values
+            isinstance(item, dict) and isinstance(item.get("token"), str) for item in values
         ):
             return values
         assert self._pattern is not None
-        spelt = "".join(one["token"] for one in values)
-        patterns = [self._pattern, *(one for part, one in self._shifted if part in spelt)]
-        spans = [found.span() for one in patterns for found in one.finditer(spelt)]
+        spelt = "".join(item["token"] for item in values)
+        patterns = [self._pattern, *(item for part, item in self._shifted if part in spelt)]
+        spans = [match.span() for pattern in patterns for match in pattern.finditer(spelt)]
         if not spans:
             return values
         kept, start = [], 0
-        for one in values:
-            stop = start + len(one["token"])
+        for value in values:
+            stop = start + len(value["token"])
             if any(start < last and first < stop for first, last in spans):
-                one = {"token": HIDDEN, "logprob": one.get("logprob"), "top_logprobs": []}
-            kept.append(one)
+                value = {"token": HIDDEN, "logprob": value.get("logprob"), "top_logprobs": []}
+            kept.append(value)
             start = stop
         return kept
 
@@ -349,8 +349,8 @@ def _parts(address: str) -> tuple[str, ...]:
     """What of an expanded address is hidden: all of it, its credentials, its long parts."""
     split = urlsplit(address)
     long_ones = [part for part in re.split(r"[/?&=#]", split.path) if len(part) >= _LONG]
-    given = (address, split.username, split.password, split.query, *long_ones)
-    return tuple(dict.fromkeys(text for text in given if text))
+    parts = (address, split.username, split.password, split.query, *long_ones)
+    return tuple(dict.fromkeys(text for text in parts if text))
 
 
 def _forms(secret: str) -> str:

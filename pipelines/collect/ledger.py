@@ -233,15 +233,15 @@ def charge(
         return []
     book = _Book(execute, account, lives)
     answers: list[Granted] = []
-    for one in wanted:
-        answer = book.fits(one, bounds)
+    for item in wanted:
+        answer = book.fits(item, bounds)
         answers.append(answer)
         if answer == "yes":
             execute(
                 "INSERT INTO charges VALUES (?, ?, ?, ?, ?)",
-                (one.id, account, one.model_id, one.usd, owner),
+                (item.id, account, item.model_id, item.usd, owner),
             )
-            book.add(one.model_id, one.usd, is_open=True)
+            book.add(item.model_id, item.usd, is_open=True)
     return answers
 
 
@@ -808,12 +808,12 @@ class Ledger(abc.ABC):
 
     def settled(self, hashes: Sequence[str]) -> dict[AnswerKey, SettledKey]:
         """The attempt that counts for each key of these request hashes."""
-        return {key: found for key, (found, _) in self._counting(hashes).items()}
+        return {key: result for key, (result, _) in self._counting(hashes).items()}
 
     def answered(self, hashes: Sequence[str]) -> dict[AnswerKey, AnsweredKey]:
         """As `settled`, with the whole attempts."""
-        found = self._counting(hashes)
-        by_id = {row.attempt_id: (key, row, count) for key, (row, count) in found.items()}
+        result = self._counting(hashes)
+        by_id = {row.attempt_id: (key, row, count) for key, (row, count) in result.items()}
         answers: dict[AnswerKey, AnsweredKey] = {}
         for marks, chunk in chunks(sorted(by_id)):
             query = f"{self._dialect.read_attempts} WHERE id IN ({marks})"
@@ -1032,10 +1032,10 @@ def _batches(ledger: Ledger, purpose: str) -> Iterator[pa.RecordBatch]:
     hashes = ledger.hashes(purpose=purpose)
     for start in range(0, len(hashes), _CHUNK):
         rows = []
-        for (_, sample), found in sorted(ledger.answered(hashes[start : start + _CHUNK]).items()):
-            attempt = found.attempt
+        for (_, sample), result in sorted(ledger.answered(hashes[start : start + _CHUNK]).items()):
+            attempt = result.attempt
             row = {name: getattr(attempt, name, None) for name in ANSWERS_SCHEMA.names}
-            rows.append(row | {"sample": sample, "attempts": found.attempts})
+            rows.append(row | {"sample": sample, "attempts": result.attempts})
         yield pa.RecordBatch.from_pylist(rows, schema=ANSWERS_SCHEMA)
 
 

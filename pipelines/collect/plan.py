@@ -66,10 +66,10 @@ def missing_of(
         asked = [asks.messages(int(row)) for row in rows[start : start + CHUNK]]
         names = [settings.request_hash(texts) for texts in asked]
         again = [larger.request_hash(texts) for texts in asked] if larger else []
-        found, found_again = ledger.settled(names), ledger.settled(again)
+        result, found_again = ledger.settled(names), ledger.settled(again)
         for offset, name in enumerate(names):
             for sample in range(asks.samples):
-                row = found.get((name, sample))
+                row = result.get((name, sample))
                 at = (start + offset, sample)
                 if row is not None and row.status == "error":
                     rejected[at] = row.permanent
@@ -300,9 +300,9 @@ def metered_by_model(attempts: Iterable[Attempt], queries: pa.Table) -> dict[str
             strict=True,
         )
     )
-    found: dict[str, list[tuple[float, ...]]] = {}
+    result: dict[str, list[tuple[float, ...]]] = {}
     for attempt in attempts:
-        rows = found.setdefault(attempt.model_id, [])
+        rows = result.setdefault(attempt.model_id, [])
         characters = length.get(attempt.query_id)
         if len(rows) >= 2000 or not characters or not attempt.usable:
             continue
@@ -311,7 +311,7 @@ def metered_by_model(attempts: Iterable[Attempt], queries: pa.Table) -> dict[str
             rows.append((characters, attempt.prompt_tokens, attempt.completion_tokens, *cached))
     return {
         model_id: Metered(*np.asarray(rows, dtype=np.float64).T)
-        for model_id, rows in found.items()
+        for model_id, rows in result.items()
         if len(rows) >= ENOUGH
     }
 
@@ -532,7 +532,7 @@ def plan(
             larger = settings_of(model, provider, collect, max_tokens=collect.larger_limit)
         asks = ModelPrompts(queries, model, collect, images)
         asks.check_images(asked)
-        found = missing_of(asks, asked, settings, larger, collect, ledger)
+        result = missing_of(asks, asked, settings, larger, collect, ledger)
         metered_calls = metered.get(model.model_id)
         plans.append(
             ModelPlan(
@@ -542,8 +542,8 @@ def plan(
                 larger=larger,
                 asks=asks,
                 rows=asked,
-                estimate=estimate(asks, asked, found["missing"], model, settings, metered_calls),
-                **found,
+                estimate=estimate(asks, asked, result["missing"], model, settings, metered_calls),
+                **result,
             )
         )
     return Plan(queries, collect, tuple(plans), position, benchmark, images)
@@ -604,18 +604,18 @@ def unknown(model: ModelPlan) -> list[str]:
     ):
         return []
     prices = ("price_in", "price_out")
-    found = [f"the model's '{name}'" for name in prices if getattr(model.model, name) is None]
+    results = [f"the model's '{name}'" for name in prices if getattr(model.model, name) is None]
     limits = ("max_tokens", "max_completion_tokens")
     stated = any(model.settings.parameters.get(name) is not None for name in limits)
     if not stated and (
         model.estimate.completion_tokens is None or model.model.context_window is None
     ):
-        found.append("'collect.max_tokens'")
-    return found
+        results.append("'collect.max_tokens'")
+    return results
 
 
 def _figures(model: ModelPlan) -> dict[str, Any]:
-    estimate = {one.name: getattr(model.estimate, one.name) for one in fields(model.estimate)}
+    estimate = {field.name: getattr(model.estimate, field.name) for field in fields(model.estimate)}
     del estimate["prompt_tokens_each"]
     return {
         "model_id": model.model.model_id,

@@ -63,12 +63,12 @@ def with_list_prices(pool: Pool, *, batch: bool = False) -> Pool:
     unpriced = [model for model in pool.models if _lacks_price(model) and _provider(model, pool)]
     if not unpriced:
         return pool
-    found = {
+    result = {
         model.model_id: price.columns
         for model in unpriced
         if (price := list_price(_provider(model, pool), _called(model), batch=batch))
     }
-    models = [model.model_copy(update=found.get(model.model_id, {})) for model in pool.models]
+    models = [model.model_copy(update=result.get(model.model_id, {})) for model in pool.models]
     return pool.model_copy(update={"models": models})
 
 
@@ -87,7 +87,7 @@ def _provider(model: Model, pool: Pool) -> str | None:
     """Address or name of who serves a model; None where nobody's list can hold it."""
     if not pool.providers:
         return model.provider
-    names = {one.name: one for one in pool.providers}
+    names = {provider.name: provider for provider in pool.providers}
     only = pool.providers[0].name if len(pool.providers) == 1 else ""
     served_by = names.get(model.provider or only)
     return None if served_by is None else public_address(served_by)
@@ -108,11 +108,11 @@ def list_price(provider: str | None, model: str, *, batch: bool = False) -> Pric
         model: Its name at the provider, exact but for capitals.
         batch: Its price by batch files instead of the standard one.
     """
-    day, found = day_of_list(), listed_model(provider, model)
-    prices = None if found is None or day is None else _prices(found[1], day, batch)
-    if found is None or prices is None:
+    day, result = day_of_list(), listed_model(provider, model)
+    prices = None if result is None or day is None else _prices(result[1], day, batch)
+    if result is None or prices is None:
         return None
-    source = f"genai-prices {_version()}, {found[0]}/{found[1].id}" + (", batch" if batch else "")
+    source = f"genai-prices {_version()}, {result[0]}/{result[1].id}" + (", batch" if batch else "")
     return Price(date=day, source=source, **prices)
 
 
@@ -121,7 +121,7 @@ def listed_model(provider: str | None, model: str) -> tuple[str, Any] | None:
     company = None if provider is None or day_of_list() is None else _company(provider)
     if company is None:
         return None
-    exact = [one for one in company.models if model.lower() in set(_names(one))]
+    exact = [item for item in company.models if model.lower() in set(_names(item))]
     # Two entries that name one model contradict each other or follow each other: not one price.
     return (company.id, exact[0]) if len(exact) == 1 else None
 
@@ -183,23 +183,23 @@ def _companies() -> tuple[Any, ...]:
 def _company(provider: str) -> Any:
     """The package's provider of this id or address; None where none or several fit."""
     if "://" not in provider:
-        fitting = [one for one in _companies() if one.id == provider.lower()]
+        fitting = [company for company in _companies() if company.id == provider.lower()]
     else:
-        fitting = [one for one in _companies() if _serves(one.api_pattern, provider)]
-    fitting = [one for one in fitting if one.id not in _OWN_NAMES]
+        fitting = [company for company in _companies() if _serves(company.api_pattern, provider)]
+    fitting = [item for item in fitting if item.id not in _OWN_NAMES]
     # Of `openai` and `openai-decisions`, which share an address, the one whose id is the other's
     # beginning is the plain API.
-    first = [one for one in fitting if all(x.id.startswith(one.id) for x in fitting)]
+    first = [item for item in fitting if all(x.id.startswith(item.id) for x in fitting)]
     return first[0] if first else None
 
 
 def _serves(pattern: str, address: str) -> bool:
     """Whether an address is one of the pattern's, and not only begins like one."""
-    found = re.match(pattern, address)
-    if found is None:
+    match = re.match(pattern, address)
+    if match is None:
         return False
-    rest = address[found.end() :]
-    return not rest or rest[0] in "/:" or found.group().endswith("/")
+    rest = address[match.end() :]
+    return not rest or rest[0] in "/:" or match.group().endswith("/")
 
 
 def _names(model: Any) -> Iterator[str]:
@@ -217,7 +217,7 @@ def _prices(model: Any, day: str, batch: bool) -> dict[str, Any] | None:
     """A model's prices on a day; None where they depend on the hour, or on more than tokens."""
     hours = [datetime.fromisoformat(day).replace(hour=hour, tzinfo=UTC) for hour in range(24)]
     context = {"processing": "batch"} if batch else None
-    if batch and not any(one.when == context for one in model.price_variants or ()):
+    if batch and not any(item.when == context for item in model.price_variants or ()):
         return None
     stated = [_plain(model.get_prices(hour, context)) for hour in hours]
     prices = stated[0]
@@ -225,9 +225,9 @@ def _prices(model: Any, day: str, batch: bool) -> dict[str, Any] | None:
         return None
     if not {"input_mtok", "output_mtok"} <= prices.keys():
         return None
-    found = {name: float(_base(prices[key])) for key, name in _TAKEN.items() if key in prices}
+    result = {name: float(_base(prices[key])) for key, name in _TAKEN.items() if key in prices}
     starts = [tier.start for price in prices.values() for tier in getattr(price, "tiers", ())]
-    return found | ({"up_to": min(starts)} if starts else {})
+    return result | ({"up_to": min(starts)} if starts else {})
 
 
 def _plain(prices: Any) -> dict[str, Any]:
@@ -475,11 +475,11 @@ def reprice(
     import duckdb
 
     names = names or {}
-    found = {
+    result = {
         row["model_id"]: prices.find(row["model_id"], names.get(row["model_id"]))
         for row in models.to_pylist()
     }
-    listed = {model_id: price for model_id, price in found.items() if price is not None}
+    listed = {model_id: price for model_id, price in result.items() if price is not None}
     priced = pa.Table.from_pylist(
         [{"model_id": name, **price.columns} for name, price in listed.items()],
         schema=pa.schema([MODELS.schema.field(name) for name in _PRICE_COLUMNS]),

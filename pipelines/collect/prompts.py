@@ -77,22 +77,22 @@ def ask_prompts(
     after = ledger.position()
     settled = ledger.settled(hashes)
 
-    def is_open(found: SettledKey | None, answering: bool) -> bool:
-        if found is None:
+    def is_open(key: SettledKey | None, answering: bool) -> bool:
+        if key is None:
             return True
-        if found.status != "error":
+        if key.status != "error":
             # A cut reply that another purpose kept as an answer is no verdict.
-            return queue.unusable is not None and found.status != "ok"
+            return queue.unusable is not None and key.status != "ok"
         most = queue.unanswered_after
         # An error settles a prompt where the model answers others: else it is how it is asked.
-        final = found.permanent and answering
-        return not final and (most is None or found.billed < most)
+        final = key.permanent and answering
+        return not final and (most is None or key.billed < most)
 
     missing, answering = [], ledger.has_answers(settings_hash)
     for name, request in by_hash.items():
-        found = settled.get((name, 0))
-        if is_open(found, answering):
-            missing.append(request.with_billed(found.billed if found else 0))
+        result = settled.get((name, 0))
+        if is_open(result, answering):
+            missing.append(request.with_billed(result.billed if result else 0))
     count, failed, stopped, refusal = 0, 0, None, None
     if missing and send:
         queue.requests = iter(missing)
@@ -115,5 +115,5 @@ def ask_prompts(
         settled = ledger.settled(hashes)
     answering = ledger.has_answers(settings_hash)
     still = sum(is_open(settled.get((name, 0)), answering) for name in by_hash)
-    answers = {name: found.attempt for (name, _), found in ledger.answered(hashes).items()}
+    answers = {name: item.attempt for (name, _), item in ledger.answered(hashes).items()}
     return PromptResults(answers, count, failed, stopped, still, refusal if still else None)

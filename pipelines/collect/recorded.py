@@ -179,12 +179,12 @@ def number_of(value: Any, place: str) -> float | None:
     if value is None or value == "":
         return None
     try:
-        found = float(value)
+        number = float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise _no_number(value, place) from error
-    if math.isinf(found):
+    if math.isinf(number):
         raise _no_number(value, place)
-    return None if math.isnan(found) else found
+    return None if math.isnan(number) else number
 
 
 def count_of(value: Any, place: str) -> int | None:
@@ -607,14 +607,14 @@ def _took(
     """What an answer took: tokens, USD, seconds and calls, as columns."""
     if _MEASURES.isdisjoint(said):
         return _UNMEASURED
-    given = said["status"] not in ANSWERLESS
-    answered = given and bool(said["text"] or score)
-    prompt = measured(count_of(said.get("prompt_tokens"), place), given)
+    mask = said["status"] not in ANSWERLESS
+    answered = mask and bool(said["text"] or score)
+    prompt = measured(count_of(said.get("prompt_tokens"), place), mask)
     completion = measured(count_of(said.get("completion_tokens"), place), answered)
     read = count_of(said.get("cache_read_tokens"), place)
     write = count_of(said.get("cache_write_tokens"), place)
     cost, source = amount_of(said.get("cost_usd"), place), "provider"
-    cost = measured(cost, given and not price.free)
+    cost = measured(cost, mask and not price.free)
     if cost is None:
         cost, source = price.of(prompt, completion, read, write), "price_table"
     return {
@@ -624,7 +624,7 @@ def _took(
         "cache_write_tokens": write,
         "cost_usd": cost,
         "cost_source": None if cost is None else source,
-        "latency_s": measured(amount_of(said.get("latency_s"), place), given),
+        "latency_s": measured(amount_of(said.get("latency_s"), place), mask),
         "calls": count_of(said.get("calls"), place),
     }
 
@@ -638,12 +638,12 @@ def not_in_the_pool(
     strangers: Sequence[str], pool: Collection[str], entry: Recorded, *, where: str
 ) -> RecordedError:
     """Models of a recording that the recipe does not have."""
-    first, one = strangers[0], len(strangers) == 1
+    first, item = strangers[0], len(strangers) == 1
     here = expression(entry.fields.model)
     renamed = f"{{{{ {{{first!r}: '…'}}.get({here}, {here}) }}}}"
     return RecordedError(
-        f"the model{'' if one else 's'} {few(strangers)} "
-        f"ha{'s' if one else 've'} responses but {'is' if one else 'are'} not in the pool",
+        f"the model{'' if item else 's'} {few(strangers)} "
+        f"ha{'s' if item else 've'} responses but {'is' if item else 'are'} not in the pool",
         where=where,
         next_step=f"add it to the pool ({did_you_mean(first, pool)}); where the file calls a model "
         f'by another name, translate it: fields.model: "{renamed}"; or set '

@@ -135,18 +135,18 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
         index = _count(item.get("index"))
         # The first choice of an index counts; a repeat is not another sample.
         choices.setdefault(position if index is None else index, _choice(item, tools))
-    found = tuple(choices[index] for index in sorted(choices))
-    if not found:
+    reply = tuple(choices[index] for index in sorted(choices))
+    if not reply:
         why = "the server answered 200 without a choice"
         raise CallFault("no_choices", why, status=200, usage=usage_in(data))
     usage = _usage(data.get("usage"), data.get("timings"))
-    if usage.completion_tokens == 0 and any(choice.text for choice in found):
+    if usage.completion_tokens == 0 and any(choice.text for choice in reply):
         usage = replace(usage, completion_tokens=None)  # an answer has tokens, too
-    if all(choice.text is None and choice.status == "ok" for choice in found):
+    if all(choice.text is None and choice.status == "ok" for choice in reply):
         why = "the answer has neither text nor refusal"
         raise CallFault("no_content", why, status=200, usage=usage)
     return ModelReply(
-        choices=tuple(c for c in found if not (c.text is None and c.status == "ok")),
+        choices=tuple(c for c in reply if not (c.text is None and c.status == "ok")),
         usage=usage,
         served_model=_text(data.get("model")),
         provider=_text(data.get("provider")),
@@ -176,14 +176,14 @@ def called_tools(message: Mapping[str, Any]) -> str | None:
     """`{content, tool_calls: [{name, arguments}]}` as JSON; null where no tool was called."""
     listed = message.get("tool_calls")
     calls = []
-    for one in listed[:MOST_CALLS] if isinstance(listed, list) else []:
-        found = one.get("function") if isinstance(one, dict) else None
-        function = found if isinstance(found, dict) else {}
+    for item in listed[:MOST_CALLS] if isinstance(listed, list) else []:
+        result = item.get("function") if isinstance(item, dict) else None
+        function = result if isinstance(result, dict) else {}
         name, arguments = _text(function.get("name")), function.get("arguments")
         if isinstance(arguments, dict):  # some servers send the object itself
             arguments = json.dumps(arguments, ensure_ascii=False)
-        if name and (given := _text(arguments)) is not None:
-            calls.append({"name": name, "arguments": given})
+        if name and (text := _text(arguments)) is not None:
+            calls.append({"name": name, "arguments": text})
     said = {"content": _content(message.get("content")), "tool_calls": calls}
     return json.dumps(said, ensure_ascii=False) if calls else None
 
@@ -228,16 +228,16 @@ def _token(item: Any) -> tuple[str | None, float | None]:
 def _usage(value: Any, timings: Any = None) -> Usage:
     if not isinstance(value, dict):
         return Usage()
-    found = usage_of(value, timings if isinstance(timings, dict) else None)
+    usage = usage_of(value, timings if isinstance(timings, dict) else None)
     return Usage(
         # A prompt has tokens: 0 is a server that does not count.
-        prompt_tokens=found.prompt or None,
-        completion_tokens=found.completion,
-        reasoning_tokens=found.reasoning,
+        prompt_tokens=usage.prompt or None,
+        completion_tokens=usage.completion,
+        reasoning_tokens=usage.reasoning,
         total_tokens=_count(value.get("total_tokens")),
         cost_usd=_number(value.get("cost"), low=0.0),
-        cache_read_tokens=found.read,
-        cache_write_tokens=found.write,
+        cache_read_tokens=usage.read,
+        cache_write_tokens=usage.write,
     )
 
 
@@ -261,8 +261,8 @@ def usage_in(body: Mapping[str, Any]) -> Usage | None:
     """What a body without an answer says was metered; null for nothing."""
     inner = body.get("error")
     given = body.get("usage") or (inner.get("usage") if isinstance(inner, dict) else None)
-    found = _usage(given)
-    return found if any((found.prompt_tokens, found.completion_tokens, found.cost_usd)) else None
+    usage = _usage(given)
+    return usage if any((usage.prompt_tokens, usage.completion_tokens, usage.cost_usd)) else None
 
 
 def _error_in_body(error: Any, body: Mapping[str, Any]) -> CallFault:

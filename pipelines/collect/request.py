@@ -80,16 +80,16 @@ def content_with_images(
     parts: list[dict[str, Any]] = []
     said = ""
     pieces = MARK.split(text)
-    for before, found in zip(pieces[::2], [*pieces[1::2], None], strict=True):
+    for before, item in zip(pieces[::2], [*pieces[1::2], None], strict=True):
         said += before
-        if found is not None and found not in known:
-            said += f"[image:{found}]"
+        if item is not None and item not in known:
+            said += f"[image:{item}]"
             continue
         if said.strip():
             parts.append({"type": "text", "text": said.strip("\n")})
         said = ""
-        if found is not None:
-            parts.append(ImagePart(known[found], folder, tokens))
+        if item is not None:
+            parts.append(ImagePart(known[item], folder, tokens))
     if lost := sorted(known.keys() - set(pieces[1::2])):
         raise RecipeError(
             f"the prompt leaves out the image {lost[0]} of its question",

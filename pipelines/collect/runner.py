@@ -516,10 +516,10 @@ class ModelWorker:
 
     def _stop_provider(self, fault: CallFault) -> None:
         """Pause the provider's models; those that it answers find out for themselves."""
-        for one in self.run.workers:
-            if one.queue.provider.name == self.queue.provider.name and one.answered_at is None:
-                one.tally.set_up.setdefault(fault.words, 0)
-                one.pause(f"the provider refuses model or key ({fault.words})")
+        for item in self.run.workers:
+            if item.queue.provider.name == self.queue.provider.name and item.answered_at is None:
+                item.tally.set_up.setdefault(fault.words, 0)
+                item.pause(f"the provider refuses model or key ({fault.words})")
 
 
 _DRAIN_S = 30.0

@@ -69,17 +69,17 @@ class ModelPrompts:
         shown = {name: self._rows.column(name)[row].as_py() for name in self._rows.column_names}
         if isinstance(shown.get("metadata"), str):
             shown["metadata"] = json.loads(shown["metadata"])
-        found = text_of(
+        text = text_of(
             self._frame(shown), self._words, "prompt", self._where, within="", error=RecipeError
         )
-        if not found.strip():
+        if not text.strip():
             raise RecipeError(
                 f"the mapping {self._words!r} gives no prompt for the question "
                 f"{shown.get('question', shown.get('prompt', ''))[:60]!r}",
                 where=self._where,
                 next_step='give those questions another: "{{ … or prompt }}"',
             )
-        return found
+        return text
 
     def prompts(self, rows: Any) -> pa.ChunkedArray:
         """The user messages of the queries in `rows`, int32 [q]."""
@@ -135,10 +135,10 @@ def _images(queries: pa.Table) -> dict[int, list[QuestionImage]]:
     """Images of the questions that have any, by row."""
     if "metadata" not in queries.column_names:
         return {}
-    told = queries.column("metadata")
-    some = pc.fill_null(pc.match_substring(told, f'"{IMAGES}"'), False).to_numpy()
-    found = {int(row): images_of(told[int(row)].as_py()) for row in np.flatnonzero(some)}
-    return {row: images for row, images in found.items() if images}
+    column = queries.column("metadata")
+    some = pc.fill_null(pc.match_substring(column, f'"{IMAGES}"'), False).to_numpy()
+    result = {int(row): images_of(column[int(row)].as_py()) for row in np.flatnonzero(some)}
+    return {row: images for row, images in result.items() if images}
 
 
 def provider_of(model: Model, pool: Pool) -> Provider:

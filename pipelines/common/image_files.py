@@ -29,10 +29,10 @@ def read_image(name: str, folder: Path, place: str) -> bytes:
             "name images by their path below 'images_in', without '..' and links to elsewhere",
         )  # fmt: skip
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
+        result = os.stat(path)
+        if not stat.S_ISREG(result.st_mode):
             raise _refused(f"the image {name[:200]!r} is no plain file", place, "name a file")
-        _check_size(found.st_size, place)
+        _check_size(result.st_size, place)
         with open(path, "rb") as stream:
             return stream.read(MOST_BYTES + 1)
     except OSError as error:
@@ -50,7 +50,7 @@ def describe_image(data: bytes, place: str) -> tuple[str, int, int]:
     """
     _check_size(len(data), place)
     try:
-        found = next(
+        result = next(
             (
                 (kind, *size(data))
                 for kind, begins, size in _KINDS
@@ -59,14 +59,14 @@ def describe_image(data: bytes, place: str) -> tuple[str, int, int]:
             None,
         )
     except (struct.error, IndexError, ValueError):
-        found = None
-    if found is None:
+        result = None
+    if result is None:
         raise _refused(
             f"expected a PNG, JPEG, GIF or WebP image; found {len(data):,} bytes that begin with "
             f"{data[:12]!r}", place,
             "convert the image: drawings such as SVG and documents are not sent to models",
         )  # fmt: skip
-    kind, width, height = found
+    kind, width, height = result
     if not 0 < width * height <= MOST_PIXELS:
         raise _refused(
             f"the image says that it has {width:,} × {height:,} pixels; at most {MOST_PIXELS:,} "

@@ -113,9 +113,9 @@ def available() -> int | None:
     limit, on every level).
     """
     free = [line for line in _text(_MEMORY).splitlines() if line.startswith("MemAvailable:")]
-    found = [int(line.split()[1]) * 1024 for line in free]
-    found += _left_by_groups()
-    return max(0, min(found)) if found else None
+    results = [int(line.split()[1]) * 1024 for line in free]
+    results += _left_by_groups()
+    return max(0, min(results)) if results else None
 
 
 def address_space() -> int | None:
@@ -132,7 +132,7 @@ def _left_by_groups() -> Iterator[int]:
     named = [line.split(":", 2) for line in _text(_GROUPS).splitlines() if line.count(":") >= 2]
     for folder, most, used, taken_back in (_V2, _V1):
         groups = {path for _, which, path in named if folder in which.split(",")} | {"/"}
-        for group in sorted(one for one in groups if ".." not in one):
+        for group in sorted(item for item in groups if ".." not in item):
             place = _CONTROL / folder / group.strip("/")
             while place != _CONTROL.parent:
                 limit = _text(place / most).strip()
@@ -153,13 +153,13 @@ def is_exhausted(error: BaseException) -> bool:
     Arrow and NumPy raise kinds of `MemoryError`; DuckDB, Torch, the system, its loader and its
     threads use other words.
     """
-    found: BaseException | None = error
+    cause: BaseException | None = error
     for _ in range(20):
-        if found is None:
+        if cause is None:
             break
-        if _says_so(found):
+        if _says_so(cause):
             return True
-        found = found.__cause__
+        cause = cause.__cause__
     return False
 
 

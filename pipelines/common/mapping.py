@@ -104,8 +104,8 @@ ENVIRONMENT = _environment()
 
 def whole(text: str) -> str | None:
     """The expression of a mapping that is one `{{ expression }}`; None for any other."""
-    found = _WHOLE.match(text)
-    return found["expression"].strip() if found else None
+    match = _WHOLE.match(text)
+    return match["expression"].strip() if match else None
 
 
 def words() -> tuple[list[str], list[str]]:
@@ -160,10 +160,10 @@ def is_plain(tree: nodes.Template) -> bool:
 
 
 def _all(node: nodes.Node) -> list[nodes.Node]:
-    found = [node]
-    for one in found:
-        found += one.iter_child_nodes()
-    return found
+    results = [node]
+    for item in results:
+        results += item.iter_child_nodes()
+    return results
 
 
 def _limits_plain(node: nodes.Node) -> bool:
@@ -181,8 +181,8 @@ def _limits_plain(node: nodes.Node) -> bool:
 
 
 def _fixed(node: nodes.Filter | nodes.Call) -> bool:
-    given = [*node.args, *(one.value for one in node.kwargs)]
-    fixed = all(isinstance(one, nodes.Const | nodes.Neg) for one in given)
+    given = [*node.args, *(kwarg.value for kwarg in node.kwargs)]
+    fixed = all(isinstance(item, nodes.Const | nodes.Neg) for item in given)
     # `shuffled(by=id)` only orders, and `default(other)` only chooses.
     chooses = isinstance(node, nodes.Filter) and node.name in ("shuffled", "default", "d")
     return (fixed or chooses) and node.dyn_args is None and node.dyn_kwargs is None
@@ -207,9 +207,9 @@ def _plain_value(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, dict):
-        return {str(key): _plain_value(one) for key, one in value.items()}
+        return {str(key): _plain_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain_value(one) for one in value]
+        return [_plain_value(item) for item in value]
     return str(value)
 
 
@@ -463,14 +463,14 @@ def text_of(
     if isinstance(value, str) or not isinstance(value, Iterable):
         return str(value)  # of marked-up text, too, the plain one
     read = expression(mapped)
-    kind, written = "a list", f"{read}{_inner(value)}"
+    kind, result = "a list", f"{read}{_inner(value)}"
     if isinstance(value, Mapping):
         kind = f"an object (with {keys(value)})" if value else "an empty object"
     elif isinstance(value, bytes):
         kind = "bytes"
     elif not list(value):
-        kind, written = "an empty list", f"({read} or [''])[-1]"
-    step = f'write {field}: "{{{{ {written} }}}}", or another expression that gives a text'
+        kind, result = "an empty list", f"({read} or [''])[-1]"
+    step = f'write {field}: "{{{{ {result} }}}}", or another expression that gives a text'
     step = BYTES if kind == "bytes" else step
     says = f"{within}{field} gives {kind} where a text is needed"
     raise error(says, where=place, next_step=step)
@@ -490,8 +490,8 @@ def expression(mapped: str | Sequence[str]) -> str:
     if "{{" not in mapped:
         return mapped if _texts_plain(mapped) else f"_row[{mapped!r}]"
     parts = re.split(r"\{\{(.*?)\}\}", mapped, flags=re.S)
-    written = [repr(part) if at % 2 == 0 else f"({part.strip()})" for at, part in enumerate(parts)]
-    return f"({' ~ '.join(part for part in written if part != repr(''))})"
+    results = [repr(part) if at % 2 == 0 else f"({part.strip()})" for at, part in enumerate(parts)]
+    return f"({' ~ '.join(part for part in results if part != repr(''))})"
 
 
 def text_key(found: Mapping[Any, Any]) -> str:

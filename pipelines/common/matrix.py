@@ -66,8 +66,8 @@ _VALUES = [
 
 def codes(values: pa.ChunkedArray, known: pa.Array) -> Ints:
     """Position of every value in `known`; −1 where it is not listed."""
-    found = pc.index_in(values, value_set=known)
-    return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+    index = pc.index_in(values, value_set=known)
+    return np.asarray(pc.fill_null(index, -1).to_numpy(), dtype=np.int64)
 
 
 def dense(rows: Ints, columns: Ints, values: pa.ChunkedArray, shape: tuple[int, int]) -> Floats:
@@ -199,21 +199,21 @@ def read_outcomes(
     same = all(
         np.array_equal(labels[rows], correct[rows], equal_nan=True) for rows in blocks(shape[0])
     )
-    found = {
+    result = {
         "labels": labels,
         "correct": labels if same else correct,
         "contested": contested / decided if decided else None,
         "unreadable": unreadable / said if said else None,
     }
-    return found, {name: out[name] for name in names[2:]} if answered else {}
+    return result, {name: out[name] for name in names[2:]} if answered else {}
 
 
 def _floats(part: pa.RecordBatch, name: str) -> Floats:
     values = part.column(name)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    found: Floats = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return found
+    floats: Floats = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return floats
 
 
 # What answers cost, as one matrix per measure, from outcomes or from responses.
@@ -269,10 +269,10 @@ def unpriced(cost: Floats, models: Sequence[str]) -> tuple[str, ...]:
 
 def _known(rows: Ints, columns: Ints, values: pa.ChunkedArray, shape: tuple[int, int]) -> Floats:
     """Mean over the answers of each pair; NaN as soon as one of them is unknown."""
-    found = dense(rows, columns, values, shape)
+    known = dense(rows, columns, values, shape)
     unknown = values.is_null().to_numpy() & (rows >= 0) & (columns >= 0)
-    found[rows[unknown], columns[unknown]] = np.nan
-    return found
+    known[rows[unknown], columns[unknown]] = np.nan
+    return known
 
 
 # Embeddings as one array, read a row group at a time.
@@ -292,7 +292,7 @@ def encoder_vectors(
     chosen = encoder or first_encoder(embeddings)
     if embeddings is None or chosen is None or not embeddings.num_rows:
         return None
-    found = np.zeros(len(query_ids), dtype=bool)
+    value = np.zeros(len(query_ids), dtype=bool)
     vectors = None
     for part in column_batches(embeddings, ["query_id", "encoder", "vector"]):
         own = part.filter(pc.equal(part.column("encoder").cast(pa.string()), chosen))
@@ -305,14 +305,14 @@ def encoder_vectors(
         here = at[at >= 0]
         if flat.shape[1] != vectors.shape[1]:
             raise _wrong(chosen, "of different lengths")
-        if found[here].any() or len(np.unique(here)) < len(here):
+        if value[here].any() or len(np.unique(here)) < len(here):
             raise _wrong(chosen, "two for one query")
         vectors[here] = flat[at >= 0]
-        found[here] = True
-    if not found.all():
+        value[here] = True
+    if not value.all():
         names = ", ".join(sorted(_names(embeddings)))
         raise BadInput(
-            f"encoder {chosen!r} has embeddings for {int(found.sum())} of {len(query_ids)} queries",
+            f"encoder {chosen!r} has embeddings for {int(value.sum())} of {len(query_ids)} queries",
             next_step=f"known encoders: {names}; embed the rest, or pass none",
         )
     return vectors
@@ -444,7 +444,7 @@ def in_drawn_order(matrix: LabelMatrix) -> LabelMatrix:
     to their names, and those are interchangeable.
     """
     digests = (hashlib.sha256(query.encode()).digest() for query in matrix.queries)
-    drawn = np.array([np.frombuffer(one[:16], np.uint64) for one in digests]).reshape(-1, 2)
+    drawn = np.array([np.frombuffer(digest[:16], np.uint64) for digest in digests]).reshape(-1, 2)
     # Sums of 64 bits wrap around, and do not depend on the order of questions.
     numbers = np.zeros(len(matrix.models), dtype=np.uint64)
     for hashed, cells in zip(drawn.T, (matrix.correct & matrix.known, matrix.known), strict=True):
@@ -475,24 +475,24 @@ def signals_of(
 ) -> dict[str, Floats]:
     """Signal → (n, m) with NaN where nobody looked; a signal nobody has is absent."""
     shape = (len(query_ids), len(model_ids))
-    found: dict[str, Floats] = {}
+    result: dict[str, Floats] = {}
     if signals is not None and signals.num_rows:
         rows = codes(signals.column("query_id"), query_ids)
         columns = codes(signals.column("model_id"), model_ids)
         for name in SIGNAL_COLUMNS:
-            found[name] = dense(rows, columns, signals.column(name), shape)
+            result[name] = dense(rows, columns, signals.column(name), shape)
     if entropies is not None and entropies.num_rows:
         for estimator in sorted(set(entropies.column("estimator").to_pylist())):
             part = entropies.filter(pc.equal(entropies.column("estimator"), estimator))
             backend = min(part.column("backend").to_pylist())
             part = part.filter(pc.equal(part.column("backend"), backend))
-            found[f"semantic_entropy[{estimator}]"] = dense(
+            result[f"semantic_entropy[{estimator}]"] = dense(
                 codes(part.column("query_id"), query_ids),
                 codes(part.column("model_id"), model_ids),
                 part.column("semantic_entropy"),
                 shape,
             )
-    return {name: values for name, values in found.items() if not np.isnan(values).all()}
+    return {name: values for name, values in result.items() if not np.isnan(values).all()}
 
 
 def states_of(states: pa.Table | None, query_ids: pa.Array) -> tuple[Vectors | None, str]:
@@ -513,9 +513,9 @@ def states_of(states: pa.Table | None, query_ids: pa.Array) -> tuple[Vectors | N
         return None, ""
     layer = part.column("layer").to_numpy().astype(np.int64)
     vectors = stacked(part.column("vector"), f"hidden states of {chosen}")
-    found = np.full((len(query_ids), int(layer.max()) + 1, vectors.shape[1]), np.nan, np.float32)
-    found[rows, layer] = vectors
-    whole = ~np.isnan(found[:, :, 0])
+    values = np.full((len(query_ids), int(layer.max()) + 1, vectors.shape[1]), np.nan, np.float32)
+    values[rows, layer] = vectors
+    whole = ~np.isnan(values[:, :, 0])
     ragged = whole.any(axis=1) & ~whole.all(axis=1)
     if ragged.any():
         raise BadInput(
@@ -523,23 +523,23 @@ def states_of(states: pa.Table | None, query_ids: pa.Array) -> tuple[Vectors | N
             f"{query_ids[int(np.argmax(ragged))]}",
             next_step="run `routeyard hidden-states` to its end",
         )
-    return found, chosen
+    return values, chosen
 
 
 def descriptors_of(descriptors: pa.Table | None, model_ids: pa.Array) -> dict[str, Vectors]:
     """Kind → (m, k) descriptors; NaN rows for models without one of that kind."""
-    found: dict[str, Vectors] = {}
+    result: dict[str, Vectors] = {}
     if descriptors is None:
-        return found
+        return result
     for kind in sorted(set(descriptors.column("kind").to_pylist())):
         part = descriptors.filter(pc.equal(descriptors.column("kind"), kind))
         rows = codes(part.column("model_id"), model_ids)
         part, rows = part.filter(pa.array(rows >= 0)), rows[rows >= 0]
         if len(rows):
             vectors = stacked(part.column("vector"), f"descriptors of kind {kind}")
-            found[kind] = np.full((len(model_ids), vectors.shape[1]), np.nan, np.float32)
-            found[kind][rows] = vectors
-    return found
+            result[kind] = np.full((len(model_ids), vectors.shape[1]), np.nan, np.float32)
+            result[kind][rows] = vectors
+    return result
 
 
 def stacked(column: pa.ChunkedArray, what: str) -> Vectors:
@@ -704,7 +704,7 @@ class Queries:
 
     def with_models(self, at: Ints) -> Queries:
         """The same questions, what models show of themselves only of these, in this order."""
-        return replace(self, signals={name: one[:, at] for name, one in self.signals.items()})
+        return replace(self, signals={name: signal[:, at] for name, signal in self.signals.items()})
 
     def followed_by(self, other: Queries) -> Queries:
         """These questions, then those; what only one side has is left out."""
@@ -918,8 +918,8 @@ class Core:
         if self.correct is self.labels:
             return self.labels
         if self.correct is not None:
-            told = by_rows(lambda y, c: np.where(np.isnan(y), np.nan, c), self.labels, self.correct)
-            return np.asarray(told)
+            rows = by_rows(lambda y, c: np.where(np.isnan(y), np.nan, c), self.labels, self.correct)
+            return np.asarray(rows)
         if not every(lambda y: np.isnan(y) | (y == 0) | (y == 1), self.labels):
             raise BadInput(
                 "labels are between 0 and 1, and nothing says which of them are right",
@@ -974,13 +974,13 @@ class Core:
                 f"there is no split scheme {scheme!r}",
                 next_step=f"known schemes: {', '.join(sorted(self.splits)) or 'none'}",
             )
-        found = np.flatnonzero(self.splits[scheme] == split)
-        if not len(found):
+        flatnonzero = np.flatnonzero(self.splits[scheme] == split)
+        if not len(flatnonzero):
             raise BadInput(
                 f"split {split!r} of scheme {scheme!r} holds no query",
                 next_step="give the recipe's `split` shares that leave some for it",
             )
-        return found
+        return flatnonzero
 
     def take(self, rows: Ints) -> Core:
         """The same release, only these queries, in this order."""
@@ -1092,8 +1092,8 @@ def leaked(core: Core, scheme: str, test: Ints) -> Bools:
     """(t,) these questions, those that are in train in either way."""
     train = np.flatnonzero(core.splits[scheme] == "train")
     alike = near(core, test, train)
-    found = np.zeros(len(test), dtype=bool) if alike is None else alike
-    return found | verbatim(core, test, train) if len(core.prompts) else found
+    values = np.zeros(len(test), dtype=bool) if alike is None else alike
+    return values | verbatim(core, test, train) if len(core.prompts) else values
 
 
 def _marks(texts: Sequence[str]) -> pa.Array:
@@ -1133,7 +1133,7 @@ def best_first(
     if not np.array_equal(order, np.arange(len(order))):
         matrices = [told["labels"], *(() if told["correct"] is None else (told["correct"],))]
         matrices += [cost for cost in costs.values() if cost.strides[0]]
-        for matrix in {id(one): one for one in matrices}.values():
+        for matrix in {id(item): item for item in matrices}.values():
             for part in blocks(len(matrix)):
                 matrix[part] = matrix[part][:, order]
     same = {k: np.broadcast_to(v[:1, order], v.shape) for k, v in costs.items() if not v.strides[0]}
@@ -1171,21 +1171,21 @@ def read_asked(queries: pa.Table | StoredTable) -> tuple[pa.Array, dict[str, Any
         table = queries.read(QUESTION_COLUMNS) if isinstance(queries, StoredTable) else queries
         return read_asked(table.take(pc.sort_indices(ids)))
     there = set(queries.column_names)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "query_ids": query_ids,
         "tasks": names_of(_column(queries, "task")),
         "domains": names_of(_column(queries, "domain")),
         "prompts": texts_of(_column(queries, "prompt")),
     }
     if "source" in there:
-        found["sources"] = names_of(_column(queries, "source"))
+        result["sources"] = names_of(_column(queries, "source"))
     if "choices" in there:
-        found["options"] = _options(_column(queries, "choices"))
+        result["options"] = _options(_column(queries, "choices"))
     if {"question", "choices"} <= there:
-        found["questions"] = texts_of(_questions(queries))
+        result["questions"] = texts_of(_questions(queries))
     if "metadata" in there:
-        found["metadata"] = texts_of(map(_told, _column(queries, "metadata")))
-    return ids, found
+        result["metadata"] = texts_of(map(_told, _column(queries, "metadata")))
+    return ids, result
 
 
 def unseen_images(metadata: Sequence[str]) -> str:
@@ -1306,8 +1306,8 @@ def from_tables(
     else:
         raise BadInput("nothing to evaluate: there are neither labels nor outcomes")
     costs = costs_of(models, responses, paid, query_ids, model_ids)
-    found = _splits(splits, query_ids)
-    every, model_ids = best_first(decided, costs, model_ids, not_test(found, n))
+    result = _splits(splits, query_ids)
+    every, model_ids = best_first(decided, costs, model_ids, not_test(result, n))
     names = tuple(model_ids.to_pylist())
     hidden, hidden_of = states_of(hidden_states, query_ids)
     return Core(
@@ -1316,7 +1316,7 @@ def from_tables(
         model_ids=names,
         costs={name: cost for name, cost in every.items() if priced(cost).all()},
         part_costs={name: cost for name, cost in every.items() if not priced(cost).all()},
-        splits=found,
+        splits=result,
         groups=_groups(duplicates, query_ids),
         duplicates_known=duplicates is not None,
         unseen=_unseen(model_splits, names),
@@ -1348,17 +1348,17 @@ def core_of(tables: Mapping[str, pa.Table], *, whole: bool = True) -> Core:
     names = set(inspect.signature(from_tables).parameters) - {"encoder"}
     if "outcomes" in tables:
         names -= {"responses", "labels"}  # the largest tables
-    given: dict[str, Any] = {}
+    core: dict[str, Any] = {}
     for name in sorted(names & set(tables)):
         on_disk = None
         if name in _IN_PARTS and isinstance(tables, TableStore):
             on_disk = cast(TableStore, tables).stored(name)
-        given[name] = tables[name] if on_disk is None else on_disk
-    if isinstance(given["queries"], StoredTable):
-        vectors = given.get("embeddings")
+        core[name] = tables[name] if on_disk is None else on_disk
+    if isinstance(core["queries"], StoredTable):
+        vectors = core.get("embeddings")
         width = width_of(vectors) if isinstance(vectors, StoredTable) else 0
-        check_fits(given["queries"].num_rows, given["models"].num_rows, width, whole=whole)
-    return from_tables(**given)
+        check_fits(core["queries"].num_rows, core["models"].num_rows, width, whole=whole)
+    return from_tables(**core)
 
 
 def _of_labels(labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array) -> dict[str, Any]:
@@ -1394,37 +1394,37 @@ def _arms(models: pa.Table, names: tuple[str, ...]) -> Arms | None:
     if not {"base_model", "output_budget"} <= set(models.column_names):
         return None  # of an earlier release
     rows = {row["model_id"]: row for row in models.to_pylist()}
-    axes = ("output_budget", *(one for one in _AXES if one in models.column_names))
+    axes = ("output_budget", *(item for item in _AXES if item in models.column_names))
     if not any(row["base_model"] and any(row[axis] for axis in axes) for row in rows.values()):
         return None
     asked = [(rows[name]["provider"], rows[name]["base_model"] or name) for name in names]
 
     def column(key: str, per: float = 1.0) -> Floats:
-        found = np.array([rows[name][key] for name in names], dtype=np.float64)
-        return np.asarray(found / per)
+        values = np.array([rows[name][key] for name in names], dtype=np.float64)
+        return np.asarray(values / per)
 
     return Arms(
-        np.array([asked.index(one) for one in asked], dtype=np.float64),
+        np.array([asked.index(item) for item in asked], dtype=np.float64),
         column("output_budget"), column("price_in", 1e6), column("price_out", 1e6),
     )  # fmt: skip
 
 
 def _splits(splits: pa.Table | StoredTable | None, query_ids: pa.Array) -> dict[str, Names]:
-    found: dict[str, Names] = {}
+    result: dict[str, Names] = {}
     if splits is None:
-        return found
+        return result
     if isinstance(splits, StoredTable):
         SPLITS.conform(splits.schema.empty_table(), where=str(splits.path))
     for part in column_batches(splits, ["scheme", "query_id", "split"]):
         at = positions_within(part.column("query_id"), query_ids)
         schemes, names = (names_of([part.column(k)]) for k in ("scheme", "split"))
         for scheme in np.unique(schemes).tolist():
-            if scheme not in found:
-                found[scheme] = allocate((len(query_ids),), "<U10")
-                found[scheme][:] = ""
+            if scheme not in result:
+                result[scheme] = allocate((len(query_ids),), "<U10")
+                result[scheme][:] = ""
             here = (schemes == scheme) & (at >= 0)
-            found[scheme][at[here]] = names[here]
-    return dict(sorted(found.items()))
+            result[scheme][at[here]] = names[here]
+    return dict(sorted(result.items()))
 
 
 def _groups(duplicates: pa.Table | None, query_ids: pa.Array) -> Ints:
@@ -1447,13 +1447,13 @@ def _groups(duplicates: pa.Table | None, query_ids: pa.Array) -> Ints:
 
 
 def _unseen(model_splits: pa.Table | None, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    unseen: dict[str, list[str]] = {}
     if model_splits is not None:
         for row in model_splits.to_pylist():
-            found.setdefault(row["scheme"], [])
+            unseen.setdefault(row["scheme"], [])
             if row["split"] == "unseen" and row["model_id"] in names:
-                found[row["scheme"]].append(row["model_id"])
-    return {scheme: tuple(sorted(models)) for scheme, models in sorted(found.items())}
+                unseen[row["scheme"]].append(row["model_id"])
+    return {scheme: tuple(sorted(models)) for scheme, models in sorted(unseen.items())}
 
 
 def _samples(

@@ -392,15 +392,15 @@ def _frame(to: Any, value: Made) -> Frame:
     if len(axes) != 2:
         raise ValueError("a data frame without two axes")
     names, length = [str(name) for name in axes[0]], len(axes[1])
-    found: dict[int, list[Any]] = {}
+    frame: dict[int, list[Any]] = {}
     for values, places in blocks:
         for place, column in zip(places, _rows_of(to, values, len(places)), strict=True):
-            if not 0 <= place < len(names) or place in found or len(column) != length:
+            if not 0 <= place < len(names) or place in frame or len(column) != length:
                 raise ValueError("the blocks of a data frame do not fit its axes")
-            found[place] = column
-    if len(found) != len(names) or len(set(names)) != len(names):
+            frame[place] = column
+    if len(frame) != len(names) or len(set(names)) != len(names):
         raise ValueError("a data frame lacks columns, or names two of them alike")
-    return Frame({name: found[place] for place, name in enumerate(names)})
+    return Frame({name: frame[place] for place, name in enumerate(names)})
 
 
 def _series(to: Any, value: Made) -> list[Any]:
@@ -424,10 +424,10 @@ def _blocks(to: Any, manager: Made) -> tuple[list[tuple[Any, list[int]]], list[l
         blocks = [(b["values"], b["mgr_locs"]) for b in held["blocks"]]
         axes = held["axes"]
     elif len(arguments) >= 2:
-        given = arguments[0] if isinstance(arguments[0], (list, tuple)) else [arguments[0]]
-        blocks = [block.arguments[:2] for block in given if _is_block(block)]
+        argument = arguments[0] if isinstance(arguments[0], (list, tuple)) else [arguments[0]]
+        blocks = [block.arguments[:2] for block in argument if _is_block(block)]
         axes = arguments[1]
-        if len(blocks) != len(given):
+        if len(blocks) != len(argument):
             raise ValueError("not a block")
     else:
         raise ValueError("a data frame without blocks")

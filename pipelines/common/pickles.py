@@ -137,11 +137,11 @@ def dtype(to: Plain, value: Any) -> np.dtype[Any]:
     if not isinstance(value, Made) or value.name.name != "dtype" or not value.arguments:
         raise Refused("the pickle holds an array without a dtype")
     state = value.state if isinstance(value.state, tuple) else (3, "=", None, None, None)
-    found = _PLAIN_DTYPE.fullmatch(str(_text(value.arguments[0])))
-    if found is None or len(state) < 5 or any(part is not None for part in state[2:5]):
+    match = _PLAIN_DTYPE.fullmatch(str(_text(value.arguments[0])))
+    if match is None or len(state) < 5 or any(part is not None for part in state[2:5]):
         raise Refused("the pickle holds an array of records, which may hide pointers")
     order = _text(state[1]) if _text(state[1]) in ("<", ">", "=", "|") else "="
-    _, kind, size = found.groups()
+    _, kind, size = match.groups()
     if kind in "mM":
         return np.dtype(f"{order}{kind}{_unit(to, state)}")
     return np.dtype(f"{order}{kind}{size}")
@@ -180,8 +180,8 @@ def array(to: Plain, data: Any, kind: np.dtype[Any], shape: Any, *, fortran: boo
         return _nested(iter(data), sides)  # in the order of rows, whatever the layout was
     if not isinstance(data, bytes) or not kind.itemsize or len(data) != count * kind.itemsize:
         raise ValueError("an array holds another number of bytes than it says")
-    found = np.frombuffer(data, dtype=kind, count=count)
-    return found.reshape(sides, order="F" if fortran else "C")
+    frombuffer = np.frombuffer(data, dtype=kind, count=count)
+    return frombuffer.reshape(sides, order="F" if fortran else "C")
 
 
 def _nested(values: Any, sides: tuple[int, ...]) -> Any:
@@ -242,13 +242,13 @@ def _collected(kind: type) -> Callable[[Plain, Made], Any]:
 
 
 def _ordered(to: Plain, value: Made) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+    result: dict[Any, Any] = {}
     for pair in to.of(value.arguments[0]) if value.arguments else ():
         key, item = pair
         if not isinstance(key, (str, int, float)):
             raise Refused("the pickle has a key that is neither text nor a number")
-        found[key] = item
-    return found | (to.of(value.state) or {})
+        result[key] = item
+    return result | (to.of(value.state) or {})
 
 
 def _complex(to: Plain, value: Made) -> complex:
@@ -388,9 +388,9 @@ def _coded(value: Any, arrays: list[Any]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):
-        return [_coded(one, arrays) for one in value]
+        return [_coded(item, arrays) for item in value]
     if isinstance(value, tuple):
-        return {"tuple": [_coded(one, arrays) for one in value]}
+        return {"tuple": [_coded(item, arrays) for item in value]}
     if isinstance(value, dict):
         return {"dict": [[_coded(k, arrays), _coded(v, arrays)] for k, v in value.items()]}
     if isinstance(value, Frame):
@@ -411,7 +411,7 @@ def _coded(value: Any, arrays: list[Any]) -> Any:
 
 def _decoded(value: Any, arrays: list[Any]) -> Any:
     if isinstance(value, list):
-        return [_decoded(one, arrays) for one in value]
+        return [_decoded(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, held),) = value.items()

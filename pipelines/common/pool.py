@@ -82,9 +82,9 @@ def _called(model: Model) -> tuple[str | None, str]:
 def _budget(model: Model) -> int | None:
     """Longest answer in tokens that a member's own parameters allow; null without any."""
     for name in ("max_completion_tokens", "max_tokens"):
-        given = model.parameters.get(name)
-        if isinstance(given, int) and not isinstance(given, bool) and given > 0:
-            return given
+        budget = model.parameters.get(name)
+        if isinstance(budget, int) and not isinstance(budget, bool) and budget > 0:
+            return budget
     return None
 
 
@@ -139,17 +139,17 @@ def published_size(model: str) -> PublishedSize | None:
 
 def with_published_sizes(pool: Pool) -> Pool:
     """The pool with published sizes where a real model states none."""
-    found = {
+    result = {
         model.model_id: known
         for model in pool.models
         if model.params_b is None and not model.simulated
         and (known := published_size(model.endpoint_model or model.model_id))
     }  # fmt: skip
-    if not found:
+    if not result:
         return pool
     models = [
         model.model_copy(update={"params_b": known.params_b, "params_source": known.words})
-        if (known := found.get(model.model_id)) else model
+        if (known := result.get(model.model_id)) else model
         for model in pool.models
     ]  # fmt: skip
     return pool.model_copy(update={"models": models})
@@ -198,8 +198,8 @@ def members(
     if not fields:
         return hit
     for row, text in enumerate(metadata):
-        found: Any = json.loads(text) if text else {}
-        if isinstance(found, dict):
-            lowered = {str(key).lower(): str(value).lower() for key, value in found.items()}
+        data: Any = json.loads(text) if text else {}
+        if isinstance(data, dict):
+            lowered = {str(key).lower(): str(value).lower() for key, value in data.items()}
             hit[row] |= any(fnmatchcase(lowered.get(name, ""), p) for name, p in fields)
     return hit

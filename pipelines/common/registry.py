@@ -42,8 +42,8 @@ class Registry:
     def targets(self) -> dict[str, str]:
         """Name → `module:attribute`; a built-in name cannot be replaced."""
         points = entry_points(group=self.group)
-        found = {k: v for point in points for k, v in self.named_by(point).items()}
-        return {**found, **self.builtin}
+        result = {k: v for point in points for k, v in self.named_by(point).items()}
+        return {**result, **self.builtin}
 
     def named_by(self, point: EntryPoint) -> dict[str, str]:
         """Name → target of the part that an entry point names, or of all that a package declares.
@@ -60,8 +60,8 @@ class Registry:
 
     def modules(self, names: Iterable[str]) -> list[str]:
         """Modules of the named parts: the code of a stage that uses them."""
-        found = {self.targets[name].partition(":")[0] for name in names if name in self.targets}
-        return sorted(found)
+        results = {self.targets[name].partition(":")[0] for name in names if name in self.targets}
+        return sorted(results)
 
     def get(self, name: str, *, where: str | None = None) -> Any:
         """The object registered under `name`.
@@ -88,15 +88,15 @@ class Registry:
             return BadInput(what, where=place, next_step=next_step)
 
         try:
-            found = getattr(import_module(module), attribute)
+            result = getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
             step = "mend its entry point or what it names, or uninstall that package"
             raise wrong(f"cannot be imported: {error}", step) from error
-        lacks = [one for one in self.methods if not callable(getattr(found, one, None))]
-        if lacks and isclass(found):  # what a function makes is seen when it is made
+        lacks = [method for method in self.methods if not callable(getattr(result, method, None))]
+        if lacks and isclass(result):  # what a function makes is seen when it is made
             step = f"a {self.kind} has the methods {' and '.join(self.methods)}"
             raise wrong(f"has no method {lacks[0]!r}", step)
-        calls_itself = getattr(found, "name", name)
+        calls_itself = getattr(result, "name", name)
         if isinstance(calls_itself, str) and calls_itself != name:
             raise wrong(f"calls itself {calls_itself!r}", "give both the same name")
-        return found
+        return result

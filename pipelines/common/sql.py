@@ -92,9 +92,9 @@ def runner(
         connection.execute(f"SET temp_directory = {quoted(spill)}")
         connection.execute("SET enable_progress_bar = false")
         connection.execute("CREATE MACRO exact(x) AS sum(x::DECIMAL(38, 12))::DOUBLE")
-        found = Runner(connection, statements(file) if file else {})
-        found.give(**(tables or {}))
-        yield found
+        result = Runner(connection, statements(file) if file else {})
+        result.give(**(tables or {}))
+        yield result
 
 
 def _ordered(sql: str) -> str:

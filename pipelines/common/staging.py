@@ -256,8 +256,8 @@ def positions_within(values: pa.Array, known: pa.Array) -> Ints:
     every = range(len(known))
     first = bisect_left(every, ends["min"], key=lambda i: known[i].as_py())
     after = bisect_right(every, ends["max"], key=lambda i: known[i].as_py())
-    found = positions(values, known.slice(first, after - first))
-    return np.where(found >= 0, found + first, found)
+    result = positions(values, known.slice(first, after - first))
+    return np.where(result >= 0, result + first, result)
 
 
 def positions(values: pa.Array, known: pa.Array) -> Ints:
@@ -265,7 +265,7 @@ def positions(values: pa.Array, known: pa.Array) -> Ints:
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
     names = values.dictionary.cast(known.type)
-    found: Any = pc.fill_null(pc.index_in(names, value_set=known), -1).to_numpy()
-    found = np.append(found, -1)  # a null
+    value: Any = pc.fill_null(pc.index_in(names, value_set=known), -1).to_numpy()
+    value = np.append(value, -1)  # a null
     at: Ints = pc.fill_null(values.indices, -1).to_numpy()
-    return np.asarray(found[at], dtype=np.int64)
+    return np.asarray(value[at], dtype=np.int64)

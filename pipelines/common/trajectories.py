@@ -51,7 +51,7 @@ class Chains:
             whole: Hash of the prompt.
             parts: What `earlier_prompts` gave for it.
         """
-        parent = next((one for one in longest_first(parts) if one in self._latest), None)
+        parent = next((item for item in longest_first(parts) if item in self._latest), None)
         if parent is None:
             trial = (whole, self._trials[whole])
             self._trials[whole] += 1
@@ -81,12 +81,12 @@ def earlier_prompts(messages: Sequence[Any], hashes: Sequence[str]) -> str:
 
 def prefix_hashes(messages: Sequence[Any]) -> list[str]:
     """Hash of the first one, two, … messages: 32 hex digits each."""
-    digest, found = hashlib.sha256(), []
+    digest, result = hashlib.sha256(), []
     for message in messages:
         digest.update(json.dumps(message, sort_keys=True, ensure_ascii=False).encode())
         digest.update(b"\x00")
-        found.append(digest.copy().hexdigest()[:_DIGITS])
-    return found
+        result.append(digest.copy().hexdigest()[:_DIGITS])
+    return result
 
 
 # Times of logs, whatever they are written as.
@@ -100,10 +100,10 @@ def epoch(value: Any) -> float | None:
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     try:
-        found = datetime.fromisoformat(str(value))
+        result = datetime.fromisoformat(str(value))
     except ValueError:
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (result if result.tzinfo else result.replace(tzinfo=UTC)).timestamp()
 
 
 def iso_time(value: Any, where: str) -> str | None:
@@ -210,18 +210,18 @@ def price_of_row(row: Mapping[str, Any], rule: str | None = None) -> ArmPrice:
     read = row.get("price_cache_read")
     if rule is None and read is None:
         named = "none"
-    told = (row.get("price_source"), row.get("price_date"))
+    price = (row.get("price_source"), row.get("price_date"))
     return ArmPrice(
         row.get("price_in"), row.get("price_out"), read, row.get("price_cache_write"), named,
-        row.get("price_up_to"), ", ".join(str(one) for one in told if one),
+        row.get("price_up_to"), ", ".join(str(item) for item in price if item),
     )  # fmt: skip
 
 
 @cache
 def _rules() -> dict[str, dict[str, Any]]:
     path = Path(__file__).with_name("caches.yaml")
-    found: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
+    rules: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return rules
 
 
 def seconds(table: pa.Table, name: str) -> Floats:
@@ -233,7 +233,7 @@ def seconds(table: pa.Table, name: str) -> Floats:
     times = table.select([name])
     with duckdb.connect() as connection:
         connection.register("times", times)
-        found = connection.execute(
+        result = connection.execute(
             f'SELECT epoch(try_cast("{name}" AS TIMESTAMPTZ)) AS s FROM times'
         ).fetchnumpy()["s"]
-    return np.asarray(np.ma.filled(np.ma.asarray(found, dtype=np.float64), np.nan))
+    return np.asarray(np.ma.filled(np.ma.asarray(result, dtype=np.float64), np.nan))

@@ -110,8 +110,8 @@ def false_statistics(path: Path, ratio: int = RELEASED) -> list[str]:
     regular(path)
     with reading(path, ratio) as (worker, most, limits):
         full = str(path.absolute())
-        found: list[str] = worker.call(found_false, full, literal(full), most, limits=limits)
-    return found
+        results: list[str] = worker.call(found_false, full, literal(full), most, limits=limits)
+    return results
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:

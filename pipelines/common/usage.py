@@ -97,14 +97,14 @@ def usage_of(record: Mapping[str, Any], timings: Mapping[str, Any] | None = None
     """
     odd: list[str] = []
     if "promptTokenCount" in record or "prompt_token_count" in record:
-        found = _google(record, odd)
+        google = _google(record, odd)
     else:
-        found = _plain(record, odd)
-    if timings is not None and found.read is None:
+        google = _plain(record, odd)
+    if timings is not None and google.read is None:
         kept, asked = (_count(timings.get(n), n, odd) for n in ("cache_n", "prompt_n"))
         both = None if kept is None or asked is None else kept + asked
-        found = found._replace(read=kept, prompt=both if found.prompt is None else found.prompt)
-    return found._replace(odd=tuple(odd)) if odd else found
+        google = google._replace(read=kept, prompt=both if google.prompt is None else google.prompt)
+    return google._replace(odd=tuple(odd)) if odd else google
 
 
 #: Classes that are zero where a record does not name them.
@@ -142,29 +142,29 @@ def _plain(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
         counts["audio"] = (counts.get("audio") or 0) - (counts["cached_audio"] or 0)
     for name in _PARTS & counts.keys():
         counts[name] = counts[name] or 0
-    found = TokenUsage(**counts, beside=tuple(beside))
-    return found if total is None else _by_total(found, total, stated, odd)
+    usage = TokenUsage(**counts, beside=tuple(beside))
+    return usage if total is None else _by_total(usage, total, stated, odd)
 
 
-def _by_total(found: TokenUsage, total: int, stated: int | None, odd: list[str]) -> TokenUsage:
+def _by_total(usage: TokenUsage, total: int, stated: int | None, odd: list[str]) -> TokenUsage:
     """The counts, as the total tells whether hidden tokens of the answer are among its own."""
-    if found.prompt is None or found.completion is None or stated is None or not total:
-        return found
-    over = total - found.completion - found.prompt
-    if over == 0 or total == stated + found.completion:
-        return found
+    if usage.prompt is None or usage.completion is None or stated is None or not total:
+        return usage
+    over = total - usage.completion - usage.prompt
+    if over == 0 or total == stated + usage.completion:
+        return usage
     if over < 0:
-        odd.append(f"{found.prompt} + {found.completion} tokens of a total of {total}")
-    elif over == found.reasoning:  # xAI's
-        return found._replace(completion=found.completion + over)
-    return found._replace(hidden=max(over, 0))
+        odd.append(f"{usage.prompt} + {usage.completion} tokens of a total of {total}")
+    elif over == usage.reasoning:  # xAI's
+        return usage._replace(completion=usage.completion + over)
+    return usage._replace(hidden=max(over, 0))
 
 
 @cache
 def _paths() -> dict[str, list[str]]:
     text = Path(__file__).with_name("usage.yaml").read_text(encoding="utf-8")
-    found: dict[str, list[str]] = yaml.safe_load(text)
-    return found
+    paths: dict[str, list[str]] = yaml.safe_load(text)
+    return paths
 
 
 @lru_cache(maxsize=1024)
@@ -240,9 +240,9 @@ def _google(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
 
 def _kinds(record: Mapping[str, Any], name: str, odd: list[str]) -> dict[str, int]:
     """Google's `[{modality, tokenCount}]` as modality → count."""
-    found = record.get(name)
-    rows = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-    counts = ((one.get("modality"), one.get("tokenCount", one.get("token_count"))) for one in rows)
+    result = record.get(name)
+    rows = [one for one in result if isinstance(one, Mapping)] if isinstance(result, list) else []
+    counts = ((row.get("modality"), row.get("tokenCount", row.get("token_count"))) for row in rows)
     return {str(kind).rpartition(".")[2]: _count(n, name, odd) or 0 for kind, n in counts}
 
 

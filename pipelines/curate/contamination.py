@@ -56,12 +56,12 @@ def contamination(
         others += zip(*columns, strict=True)
     ours = {query: normalised_words(text) for query, source, text in rows if source not in against}
     whole, grams = _index(others, ours.values(), n)
-    found: list[tuple[str, str, str]] = []
+    results: list[tuple[str, str, str]] = []
     by_dataset: dict[str, dict[str, int]] = defaultdict(lambda: {"exact": 0, "n_gram": 0})
     for query, words in ours.items():
         if words in whole:
             by_dataset[whole[words]]["exact"] += 1
-            found.append((query, "contaminated_exact", f"same text in {whole[words]!r}"))
+            results.append((query, "contaminated_exact", f"same text in {whole[words]!r}"))
             continue
         keys = list(_grams(words, n))
         counts = Counter(dataset for key in keys for dataset in grams.get(key, ()))
@@ -71,13 +71,13 @@ def contamination(
         if share >= overlap:
             by_dataset[dataset]["n_gram"] += 1
             detail = f"{share:.0%} of its {n}-grams occur in {dataset!r}"
-            found.append((query, "contaminated_n_gram", detail))
+            results.append((query, "contaminated_n_gram", detail))
     figures: dict[str, Any] = {
         "compared_texts": len(others),
-        "contaminated": len(found),
+        "contaminated": len(results),
         "by_dataset": {name: by_dataset[name] for name in sorted(by_dataset)},
     }
-    away = found if action == "remove" else []
+    away = results if action == "remove" else []
     return removing(tables, "queries", away, rule="contamination", figures=figures)
 
 

@@ -145,11 +145,11 @@ class Groups:
 
     def members(self) -> list[list[int]]:
         """Rows of each component that has several, in order of their first rows."""
-        found: dict[int, list[int]] = defaultdict(list)
+        result: dict[int, list[int]] = defaultdict(list)
         sizes = np.bincount(self.label, minlength=1)
         for row in np.flatnonzero(sizes[self.label] > 1).tolist():
-            found[int(self.label[row])].append(row)
-        return list(found.values())
+            result[int(self.label[row])].append(row)
+        return list(result.values())
 
 
 def group_rows(
@@ -183,7 +183,7 @@ def join(
     compare_unseen: bool = True,
 ) -> Groups:
     """Components of `pairs` after the check of what the encoder did not read."""
-    n, found = len(pairs.first), pairs.count()
+    n, result = len(pairs.first), pairs.count()
     touched = np.flatnonzero(np.bincount(pairs.first, minlength=n) > 1).tolist()
     members: dict[int, list[int]] = {head: [] for head in touched}
     for row in np.flatnonzero(np.isin(pairs.first, touched)).tolist():
@@ -213,16 +213,16 @@ def join(
             left += [cell[0]] * (len(cell) - 1)
             right += cell[1:]
     for a, b in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True):
-        for one in cells_of(a):
+        for item in cells_of(a):
             for other in cells_of(b):
                 # Members of a cell have one tail but may differ before it, so
                 # the first of each decides for the rest up to its own cut.
-                if not compare_unseen or ends[one[0]].agrees(ends[other[0]]):
-                    counted += len(one) * len(other)
-                    left.append(one[0])
+                if not compare_unseen or ends[item[0]].agrees(ends[other[0]]):
+                    counted += len(item) * len(other)
+                    left.append(item[0])
                     right.append(other[0])
     label = components(n, np.array(left, dtype=np.int64), np.array(right, dtype=np.int64))
-    return Groups(label, found, counted)
+    return Groups(label, result, counted)
 
 
 def dedup(
@@ -263,7 +263,7 @@ def dedup(
     )
     # Questions about other images are other questions: no encoder of texts saw those.
     asked = zip(questions, choices, strict=True)
-    texts = [text_of(*one) + unseen_of(*one) for one in asked]
+    texts = [text_of(*item) + unseen_of(*item) for item in asked]
     groups = group_rows(vectors, texts, seen, threshold=threshold, compare_unseen=compare_unseen)
     labels = LabelIndex.of(tables.get("labels"))
     rank = {source: place for place, source in enumerate(prefer_sources)}
@@ -324,8 +324,8 @@ def dedup(
             "groups": len(by_group),
             "largest_group": max((len(members) for members in by_group), default=0),
             "removed": len(away),
-            "groups_conflict_within_models": sum(one.within > 0 for one in conflicts),
-            "groups_conflict_across_models": sum(one.across for one in conflicts),
+            "groups_conflict_within_models": sum(item.within > 0 for item in conflicts),
+            "groups_conflict_across_models": sum(item.across for item in conflicts),
             "groups_across_sources": sum(len(names) > 1 for names in across_sources),
             "groups_by_source_pair": [
                 {"sources": list(pair), "groups": count} for pair, count in sorted(pairs.items())

@@ -49,12 +49,12 @@ def duplicate_tables(
         by_source = connection.sql(_SQL["by_source"]).to_arrow_table()
         ((removed, conflicting),) = connection.execute(_SQL["single"]).fetchall()
         about = {"removed_members": str(removed)}
-        found = {"duplicates_by_source": by_source.replace_schema_metadata(about)}
+        result = {"duplicates_by_source": by_source.replace_schema_metadata(about)}
         if "splits" in tables:
             register(connection, "splits", tables["splits"])
             across = connection.sql(_SQL["across_splits"]).to_arrow_table()
-            found["duplicates_across_splits"] = across
-    return found, conflicting
+            result["duplicates_across_splits"] = across
+    return result, conflicting
 
 
 #: Models beyond which the pairwise table is left out of the report's files.
@@ -117,8 +117,8 @@ def health(
     if duplicates is None:
         missing.append("near-duplicates (no embeddings in it, and no table of duplicates)")
     else:
-        found, conflicting = duplicate_tables(tables, duplicates)
-        out |= found
+        result, conflicting = duplicate_tables(tables, duplicates)
+        out |= result
     if "splits" in tables:
         groups = None if duplicates is None else group_of(duplicates)
         out["test_in_train"] = pa.Table.from_pylist(

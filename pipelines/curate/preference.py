@@ -322,17 +322,17 @@ def entropies(
         sequences: The n sampled texts.
         logprobs: log p(s | x) per sample (nat), None where the server gave none.
     """
-    found: dict[str, float | None] = {DISCRETE: discrete(clusters)}
+    result: dict[str, float | None] = {DISCRETE: discrete(clusters)}
     values = [value for value in logprobs if value is not None]
     if clusters.size == 0 or len(values) < len(logprobs):
-        return found
+        return result
     log_p = cluster_logprobs(clusters, sequences, values)
     log_share = log_p - _log_sum_exp(log_p)
     # + 0.0 turns the negative zero of a certain cluster into zero.
-    found[SEQUENCE] = float(-log_p.mean()) + 0.0
-    found[RENORMALISED] = max(0.0, float(-log_share.mean()))
-    found[RAO_BLACKWELL] = max(0.0, float(-(np.exp(log_share) * log_share).sum()))
-    return found
+    result[SEQUENCE] = float(-log_p.mean()) + 0.0
+    result[RENORMALISED] = max(0.0, float(-log_share.mean()))
+    result[RAO_BLACKWELL] = max(0.0, float(-(np.exp(log_share) * log_share).sum()))
+    return result
 
 
 def _log_sum_exp(values: npt.NDArray[np.float64]) -> float:
@@ -416,7 +416,7 @@ def _write(
         if kind == "csv":
             writer = csv.DictWriter(stream, names, lineterminator="\n")
             writer.writeheader()
-            writer.writerows({name: guarded(one) for name, one in row.items()} for row in records)
+            writer.writerows({name: guarded(item) for name, item in row.items()} for row in records)
         else:
             stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in records)
 
@@ -463,14 +463,14 @@ def _record(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _turns(text: object) -> list[str | None]:
     """Texts of a JSON list of texts and nulls; anything else is one turn."""
     if isinstance(text, list):
-        found: object = text
+        value: object = text
     else:
         try:
-            found = json.loads(str(text))
+            value = json.loads(str(text))
         except (ValueError, RecursionError):
-            found = None
-    if isinstance(found, list) and all(turn is None or isinstance(turn, str) for turn in found):
-        return [None if turn is None else _encodable(turn) for turn in found]
+            value = None
+    if isinstance(value, list) and all(turn is None or isinstance(turn, str) for turn in value):
+        return [None if turn is None else _encodable(turn) for turn in value]
     return [None if text is None else _encodable(str(text))]
 
 
@@ -627,17 +627,17 @@ def gather(
     }
     with runner(_SQL, given) as run:
         rows = run.table("samples", models=list(models), statuses=list(statuses)).to_pylist()
-    found = {(row["query_id"], row["model_id"]): row for row in rows}
+    results = {(row["query_id"], row["model_id"]): row for row in rows}
     result = []
     for query in queries.to_pylist():
         for model in models:
-            if (row := found.get((query["query_id"], model))) is None:
+            if (row := results.get((query["query_id"], model))) is None:
                 continue
             kept = {name: tuple(row[name]) for name in SAMPLED if name != "logprobs"}
             logprobs = (
-                _logprob(one, f"query {query['query_id']}, model {model}, sample {number}",
+                _logprob(item, f"query {query['query_id']}, model {model}, sample {number}",
                          length_normalised)
-                for number, one in zip(row["numbers"], row["logprobs"], strict=True)
+                for number, item in zip(row["numbers"], row["logprobs"], strict=True)
             )  # fmt: skip
             result.append(Samples(query, model, **kept, logprobs=tuple(logprobs)))
     return result
@@ -712,10 +712,10 @@ def measure(
     clustering = cluster([group(samples, entailment) for samples in gathered], entailment)
     measured = []
     for samples, clusters in zip(gathered, clustering.assignments, strict=True):
-        found: Mapping[str, float | None] = {}
+        result: Mapping[str, float | None] = {}
         if clusters is not None:
-            found = entropies(clusters, samples.texts, samples.logprobs)
-        measured.append(SampleEntropies(samples, clusters, found))
+            result = entropies(clusters, samples.texts, samples.logprobs)
+        measured.append(SampleEntropies(samples, clusters, result))
     return measured, clustering
 
 
@@ -728,19 +728,19 @@ def entropy_table(
     """
     rows = [
         {
-            "query_id": one.samples.query["query_id"],
-            "model_id": one.samples.model_id,
+            "query_id": item.samples.query["query_id"],
+            "model_id": item.samples.model_id,
             "estimator": estimator,
             "backend": backend,
-            "n_samples": int(one.clusters.size),
-            "n_clusters": int(one.clusters.max()) + 1,
-            "semantic_entropy": one.entropies[estimator],
+            "n_samples": int(item.clusters.size),
+            "n_clusters": int(item.clusters.max()) + 1,
+            "semantic_entropy": item.entropies[estimator],
             "length_normalised": None if estimator == "discrete" else length_normalised,
         }
-        for one in measured
-        if one.clusters is not None
+        for item in measured
+        if item.clusters is not None
         for estimator in ESTIMATORS
-        if estimator in one.entropies
+        if estimator in item.entropies
     ]
     key = ("query_id", "model_id", "estimator", "backend")
     return ENTROPIES.from_rows(sorted(rows, key=lambda row: tuple(str(row[k]) for k in key)))
@@ -756,14 +756,14 @@ def predictive_power(
     nothing, the query is counted in `undecided` and left out.
     """
     rows: list[dict[str, str | int | float | None]] = []
-    for model in sorted({one.samples.model_id for one in measured}):
+    for model in sorted({entry.samples.model_id for entry in measured}):
         for estimator in ESTIMATORS:
             scores, wrong, undecided = [], [], 0
-            for one in measured:
-                value = one.entropies.get(estimator)
-                if one.samples.model_id != model or value is None or one.majority is None:
+            for item in measured:
+                value = item.entropies.get(estimator)
+                if item.samples.model_id != model or value is None or item.majority is None:
                     continue
-                outcome = one.samples.outcomes[one.majority]
+                outcome = item.samples.outcomes[item.majority]
                 if outcome not in ("correct", "incorrect"):
                     undecided += 1
                     continue
@@ -839,15 +839,15 @@ def compare(
     it, else the discrete form for both.
     """
     if strong is None or weak is None:
-        lacking = [name for name, one in zip(names, (strong, weak), strict=True) if one is None]
+        lacking = [name for name, entry in zip(names, (strong, weak), strict=True) if entry is None]
         return NoPair("no_response", f"no usable response of {' and '.join(lacking)}")
-    for one in (strong, weak):
-        model, n = one.samples.model_id, len(one.samples.texts)
+    for item in (strong, weak):
+        model, n = item.samples.model_id, len(item.samples.texts)
         if n < min_samples:
             return NoPair(
                 "too_few_samples", f"{model} has {n} usable samples; {min_samples} are needed"
             )
-        if one.clusters is None:
+        if item.clusters is None:
             return NoPair("backend_failed", f"no decision on the answers of {model}")
     fewest = min(len(strong.samples.texts), len(weak.samples.texts))
     strong, weak = strong.first(fewest), weak.first(fewest)
@@ -920,16 +920,16 @@ def signal_table(
     result = []
     for row, certainty in zip(rows, assessed, strict=True):
         where = f"query {row['query_id']}, model {model}, sample {row['sample']}"
-        found = tokens(row["logprobs"], where=where)
-        if found is None and certainty is None:
+        value = tokens(row["logprobs"], where=where)
+        if value is None and certainty is None:
             continue
         result.append(
             {
                 "query_id": row["query_id"],
                 "model_id": model,
                 "sample": row["sample"],
-                "n_tokens": len(found or ()),
-                **token_signals(found or ()),
+                "n_tokens": len(value or ()),
+                **token_signals(value or ()),
                 "self_assessment": certainty,
             }
         )
@@ -1072,15 +1072,15 @@ def preference(
 
     gathered = gather(tables, names, length_normalised=length_normalised)
     measured, clustering = measure(gathered, entailment)
-    groups = {(one.samples.query["query_id"], one.samples.model_id): one for one in measured}
+    groups = {(item.samples.query["query_id"], item.samples.model_id): item for item in measured}
     correct = by_correctness(tables.get("labels"), names)
     scorers = [judge_scorer(verdicts, judge)] if "judge" in bases else []
     scores = {"correctness": correct} if "correctness" in bases else {}
     scores |= {scorer: by_judge(verdicts, names, scorer) for scorer in scorers}
 
     def by_entropy(here: Sequence[Any]) -> tuple[Winner | NoPair, dict[str, Any]]:
-        found = compare(*here, names=names, estimator=estimator, min_samples=min_samples)
-        return _by_entropy(found, tau, name)
+        result = compare(*here, names=names, estimator=estimator, min_samples=min_samples)
+        return _by_entropy(result, tau, name)
 
     by = by_entropy if "semantic_entropy" in bases else None
     made, removed = _pairs(queries, groups, names, by, scores, seed)
@@ -1131,11 +1131,11 @@ def _pairs(
     for query in queries.select(["query_id", "prompt"]).to_pylist():
         keys = [(query["query_id"], model) for model in names]
         here = [groups.get(key) for key in keys]
-        texts = [None if one is None else one.samples.texts[0] for one in here]
-        found = {} if by_entropy is None else {"semantic_entropy": by_entropy(here)}
+        texts = [None if item is None else item.samples.texts[0] for item in here]
+        result = {} if by_entropy is None else {"semantic_entropy": by_entropy(here)}
         for basis, known in scores.items():
-            found[basis] = _by_score([known.get(key) for key in keys], names, basis), {}
-        for basis, (winner, more) in found.items():
+            result[basis] = _by_score([known.get(key) for key in keys], names, basis), {}
+        for basis, (winner, more) in result.items():
             if isinstance(winner, NoPair):
                 removed.append(("|".join((query["query_id"], *names, basis)), *winner))
                 continue
@@ -1150,13 +1150,13 @@ def _wins(made: Sequence[_Made]) -> dict[str, dict[str, int]]:
     for row, winner, _ in made:
         wins[row["basis"]][winner] += 1
     return {
-        one: {
+        item: {
             "pairs": n.total(),
             "ties": n["tie"],
             "strong_wins": n["strong"],
             "weak_wins": n["weak"],
         }
-        for one, n in sorted(wins.items())
+        for item, n in sorted(wins.items())
     }
 
 
@@ -1205,9 +1205,9 @@ def _check(
         raise _refused(
             f"there is no estimator {estimator!r}", did_you_mean(estimator, ("auto", *ESTIMATORS))
         )
-    for one in bases:
-        if one not in BASES:
-            raise _refused(f"there is no basis {one!r}", did_you_mean(one, BASES))
+    for base in bases:
+        if base not in BASES:
+            raise _refused(f"there is no basis {base!r}", did_you_mean(base, BASES))
     if "correctness" in bases and "labels" not in tables:
         raise _refused("basis 'correctness' needs the table 'labels'", "label before curating")
     if "models" in tables:

@@ -94,8 +94,8 @@ def _float_product(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray
 def _int8_product(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray[np.int32]:
     import torch
 
-    one, other = (torch.from_numpy(part.view(np.int8)) for part in (left, right))
-    product: NDArray[np.int32] = torch._int_mm(one, other.T.contiguous()).numpy()
+    item, other = (torch.from_numpy(part.view(np.int8)) for part in (left, right))
+    product: NDArray[np.int32] = torch._int_mm(item, other.T.contiguous()).numpy()
     return product
 
 

@@ -117,7 +117,7 @@ def target_tasks(
     right, count = matrix.by_task()
     values = ratio(right, count)
     sizes = np.bincount(matrix.task, minlength=len(matrix.tasks))
-    found: list[tuple[float, int, str, str]] = []
+    numbers: list[tuple[float, int, str, str]] = []
     for t, name in enumerate(matrix.tasks):
         scores = values[:, t][~np.isnan(values[:, t])]
         if not len(scores) or sizes[t] < min_queries:
@@ -125,8 +125,8 @@ def target_tasks(
         mean = float(scores.mean())
         if mean <= max_mean_accuracy and float(scores.max()) - mean <= max_gap:
             first = min(matrix.queries[row] for row in np.flatnonzero(matrix.task == t).tolist())
-            found.append((mean, -int(sizes[t]), first, name))
-    return [name for *_, name in sorted(found)[:limit]]
+            numbers.append((mean, -int(sizes[t]), first, name))
+    return [name for *_, name in sorted(numbers)[:limit]]
 
 
 def pseudo_specialists(
@@ -228,8 +228,8 @@ def pseudo_specialists(
     costs = specialist_costs(tables, matrix.models, stated)
     per_model = {name: costs[name]["value"] for name in PER_MODEL}
     models = [
-        {"model_id": one["model_id"], "kind": "pseudo_specialist", "simulated": True, **per_model}
-        for one in injected
+        {"model_id": item["model_id"], "kind": "pseudo_specialist", "simulated": True, **per_model}
+        for item in injected
     ]
     added = {
         "models": pa.concat_tables([MODELS.conform(tables["models"]), MODELS.from_rows(models)]),

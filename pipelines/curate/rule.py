@@ -117,18 +117,18 @@ class Rule:
         try:
             self.parameters.model_validate(dict(parameters))
         except ValidationError as error:
-            found = error.errors()[0]
-            key = str(found["loc"][0]) if found["loc"] else ""
+            result = error.errors()[0]
+            key = str(result["loc"][0]) if result["loc"] else ""
             what = f"rule {self.name!r} has no parameter {key!r}"
             next_step = did_you_mean(key, self.parameters.model_fields)
-            if found["type"] == "missing" and len(found["loc"]) == 1:
+            if result["type"] == "missing" and len(result["loc"]) == 1:
                 what = f"rule {self.name!r} needs the parameter {key!r}; it has no default"
                 next_step = f"add '{key}: …' to the rule"
-            elif found["type"] != "extra_forbidden":
+            elif result["type"] != "extra_forbidden":
                 # The part that does not fit, where the parameter is nested.
-                here = [one for one in error.errors() if one["loc"][:1] == (key,)]
+                here = [item for item in error.errors() if item["loc"][:1] == (key,)]
                 what = f"parameter {key!r} of rule {self.name!r} cannot be {here[0]['input']!r}"
-                next_step = "; or ".join(dict.fromkeys(one["msg"] for one in here))
+                next_step = "; or ".join(dict.fromkeys(item["msg"] for item in here))
             raise RecipeError(what, where=where, next_step=next_step) from None
 
     def __call__(self, tables: Mapping[str, Any], **parameters: Any) -> Curated:

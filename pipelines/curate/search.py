@@ -215,8 +215,8 @@ class Crowds:
         rows = self._rows[points]
         return np.asarray(self._vectors[rows].astype(kind) / self._norms[rows, None].astype(kind))
 
-    def _join(self, one: Ints, other: Ints, sure: Bools) -> None:
-        weights, theirs = self._weights[one], self._weights[other]
+    def _join(self, numbers: Ints, other: Ints, sure: Bools) -> None:
+        weights, theirs = self._weights[numbers], self._weights[other]
         if weights.max(initial=1) == 1 and theirs.max(initial=1) == 1:
             self._pairs += int(np.count_nonzero(sure))
         else:
@@ -225,7 +225,7 @@ class Crowds:
                 for weight, row in zip(weights.tolist(), sure, strict=True)
             )
         left, right = spanning(sure)
-        self._edges.append((self._rows[one[left]], self._rows[other[right]]))
+        self._edges.append((self._rows[numbers[left]], self._rows[other[right]]))
 
 
 def spanning(close: Bools) -> tuple[Ints, Ints]:
@@ -326,7 +326,7 @@ def near_duplicate_pairs(vectors: Vectors, threshold: float, alike: Bools | None
     distinct = np.flatnonzero(first == np.arange(len(first)))
     projected = _project(vectors, norms, distinct)
     radius = float(np.sqrt(max(0.0, 2 - 2 * threshold))) + PAD
-    found: list[tuple[Ints, Ints, Floats]] = []
+    numbers: list[tuple[Ints, Ints, Floats]] = []
     crowds = Crowds(vectors, norms, threshold, PAD, distinct, _weights(first, alike)[distinct])
     for a, b in _blocks(close_pairs(projected, radius, crowds)):
         left, right = distinct[a], distinct[b]
@@ -335,11 +335,11 @@ def near_duplicate_pairs(vectors: Vectors, threshold: float, alike: Bools | None
         left, right = left[near], right[near]
         cosine = cosines(vectors, norms, left, right)
         sure = cosine >= threshold
-        found.append((left[sure], right[sure], cosine[sure]))
-    if not found:
+        numbers.append((left[sure], right[sure], cosine[sure]))
+    if not numbers:
         none = np.empty(0, dtype=np.int64)
         return Pairs(first, none, none, np.empty(0), crowds.joined())
-    left, right, cosine = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    left, right, cosine = (np.concatenate(parts) for parts in zip(*numbers, strict=True))
     left, right = np.minimum(left, right), np.maximum(left, right)
     order = np.lexsort((right, left))
     return Pairs(first, left[order], right[order], cosine[order], crowds.joined())
@@ -443,11 +443,11 @@ def _project(vectors: Vectors, norms: Floats, rows: Ints) -> Vectors:
     return out
 
 
-def _blocks(found: Iterator[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
+def _blocks(numbers: Iterator[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
     """The same pairs, in blocks of about `CANDIDATES`."""
     held: list[tuple[Ints, Ints]] = []
     size = 0
-    for pairs in found:
+    for pairs in numbers:
         held.append(pairs)
         size += len(pairs[0])
         if size >= CANDIDATES:

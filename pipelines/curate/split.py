@@ -38,8 +38,8 @@ def group_names(queries: pa.Table) -> list[str | None]:
     if "metadata" not in queries.column_names:
         return [None] * queries.num_rows
     texts = queries.column("metadata").to_pylist()
-    found = (json.loads(text).get(GROUP) if text and GROUP in text else None for text in texts)
-    return [None if one is None else str(one) for one in found]
+    result = (json.loads(text).get(GROUP) if text and GROUP in text else None for text in texts)
+    return [None if item is None else str(item) for item in result]
 
 
 def one_question(
@@ -89,15 +89,15 @@ def left_apart(
 
     A test question leaks where one that is joined with it is in train or validation.
     """
-    found: list[tuple[str, int, int, Sequence[str]]] = []
+    results: list[tuple[str, int, int, Sequence[str]]] = []
     for scheme in sorted(splits.column("scheme").unique().to_pylist()):
         rows = [row for row in splits.to_pylist() if row["scheme"] == scheme]
         seen = {together.get(r["query_id"]) for r in rows if r["split"] in ("train", "validation")}
         test = [row["query_id"] for row in rows if row["split"] == "test"]
         leaked = sorted(query for query in test if together.get(query) in seen - {None})
         if leaked:
-            found.append((scheme, len(leaked), len(test), leaked[:5]))
-    return found
+            results.append((scheme, len(leaked), len(test), leaked[:5]))
+    return results
 
 
 # Units of questions that stay together, and splits of them in exact counts.

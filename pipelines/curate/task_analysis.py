@@ -77,7 +77,7 @@ def specialist_scores(
         if len(inside) < 2:
             continue
         level = [(-overall[m], prices[m]) for m in inside.tolist()]
-        first = [m for m, one in zip(inside.tolist(), level, strict=True) if one == min(level)]
+        first = [m for m, item in zip(inside.tolist(), level, strict=True) if item == min(level)]
         best = first[0] if len(first) == 1 else _drawn(matrix, first)
         others = by_task[inside[inside != best]]
         strongest = np.where(np.isnan(others), -np.inf, others).max(axis=0)
@@ -203,7 +203,7 @@ def _metered(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
 def _summed(tables: Mapping[str, pa.Table], columns: Sequence[str]) -> dict[str, float | None]:
     """Model → sum of columns of `models`; None where one of them is missing."""
     return {
-        row["model_id"]: None if None in (found := [row.get(c) for c in columns]) else sum(found)
+        row["model_id"]: None if None in (items := [row.get(c) for c in columns]) else sum(items)
         for row in tables["models"].to_pylist()
     }
 

@@ -67,15 +67,15 @@ def axis_steps(
     Args:
         models: Rows of `models`.
     """
-    found = []
+    results = []
     for axis, order in ORDERED.items():
         for (model, fixed), arms in sorted(_lines(models, axis, order).items()):
             for less, more in pairwise(arms):
                 names = str(less[axis]), str(more[axis])
                 pair = less["model_id"], more["model_id"]
                 if step := _step(core, pair, resamples, seed):
-                    found.append(AxisStep(model, axis, fixed, names, pair, **step))
-    return found
+                    results.append(AxisStep(model, axis, fixed, names, pair, **step))
+    return results
 
 
 def _lines(
@@ -89,8 +89,8 @@ def _lines(
         others = [other for other in AXES if other != axis and row.get(other) is not None]
         if axis == "effort":
             # An effort may be a separate budget or prompt.
-            others = [one for one in others if not _follows(models, row, one)]
-        fixed = ", ".join(f"{one} {row[one]}" for one in others)
+            others = [item for item in others if not _follows(models, row, item)]
+        fixed = ", ".join(f"{item} {row[item]}" for item in others)
         lines[str(row["base_model"]), fixed].setdefault(row[order], row)
     return {
         key: [arms[place] for place in sorted(arms)] for key, arms in lines.items() if len(arms) > 1
@@ -100,10 +100,10 @@ def _lines(
 def _follows(models: Sequence[Mapping[str, Any]], row: Mapping[str, Any], other: str) -> bool:
     """Whether each effort of the model has one value of another axis: that of the effort itself."""
     values = defaultdict(set)
-    for one in models:
-        if one.get("base_model") == row["base_model"]:
-            values[one.get("effort")].add(one.get(other))
-    return all(len(found) == 1 for found in values.values())
+    for model in models:
+        if model.get("base_model") == row["base_model"]:
+            values[model.get("effort")].add(model.get(other))
+    return all(len(value) == 1 for value in values.values())
 
 
 def _step(core: Core, pair: tuple[str, str], resamples: int, seed: int) -> dict[str, Any]:

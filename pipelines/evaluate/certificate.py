@@ -136,8 +136,8 @@ def _mcnemar(first: Floats, second: Floats, alternative: str) -> McNemar:
 
 def seed_spread(values: Sequence[float]) -> tuple[float, float | None]:
     """Mean and sample standard deviation over seeds; no deviation for a single seed."""
-    found = np.asarray(values, dtype=np.float64)
-    return float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else None
+    result = np.asarray(values, dtype=np.float64)
+    return float(result.mean()), float(result.std(ddof=1)) if len(result) > 1 else None
 
 
 # Power: which difference these questions can show, and how many a difference needs.
@@ -166,16 +166,16 @@ def resolvable_difference(labels: Floats) -> float | None:
     0.0991
     """
     order = ranked(labels)[:TOP]
-    found = []
+    results = []
     for i, a in enumerate(order):
         for b in order[i + 1 :]:
             difference = labels[:, a] - labels[:, b]
             known = difference[~np.isnan(difference)]
             if len(known) > 1:
-                found.append(float(np.var(known)) / len(known))
-    if not found:
+                results.append(float(np.var(known)) / len(known))
+    if not results:
         return None
-    return _Z * math.sqrt(float(np.mean(found)))
+    return _Z * math.sqrt(float(np.mean(results)))
 
 
 def questions_needed(difference: float) -> int:
@@ -307,17 +307,17 @@ def chance_corrected_oracle(
             knows[accuracy - g <= POSSIBLE_GAIN_SURE * np.sqrt(g * (1 - g) / n)] = 0.0
             surely = np.where(accuracy > 0, knows / np.maximum(accuracy, 1e-300), 0.0)
             nobody = _nobody(decided, surely)
-            found = 1 - nobody + nobody * min(g, accuracy.max())
+            result = 1 - nobody + nobody * min(g, accuracy.max())
             known = ~np.isnan(out[at])
-            raw, mean = out[at][known].sum(), found[known].sum()
-            out[at] = np.where(known, found * min(1.0, raw / mean) if mean > 0 else found, np.nan)
+            raw, mean = out[at][known].sum(), result[known].sum()
+            out[at] = np.where(known, result * min(1.0, raw / mean) if mean > 0 else result, np.nan)
     return out
 
 
 def _nobody(correct: Floats, surely: Floats) -> Floats:
     """(n,) chance that no model that is right knows the answer."""
-    found = by_rows(lambda part: np.where(right(part), 1 - surely, 1.0).prod(axis=1), correct)
-    return np.asarray(found)
+    rows = by_rows(lambda part: np.where(right(part), 1 - surely, 1.0).prod(axis=1), correct)
+    return np.asarray(rows)
 
 
 def crossfitted_task_oracle(labels: Floats, tasks: Names, *, seed: int = 0) -> Floats:
@@ -392,7 +392,7 @@ def specialist_stability(labels: Floats, tasks: Names) -> Floats | None:
     use = np.flatnonzero(large[number])
     t = number[use]
     generator = np.random.default_rng(0)
-    found = []
+    results = []
     for _ in range(50):
         half = _halves(t, generator)
         with np.errstate(invalid="ignore"):
@@ -402,8 +402,8 @@ def specialist_stability(labels: Floats, tasks: Names) -> Floats | None:
         if both.sum() > 2 and a[both].std() > 1e-12 and b[both].std() > 1e-12:
             r = float(np.corrcoef(a[both], b[both])[0, 1])
             # The correction is for reliabilities; a negative value is not one.
-            found.append(2 * r / (1 + r) if r > 0 else r)
-    return np.array(found) if found else None
+            results.append(2 * r / (1 + r) if r > 0 else r)
+    return np.array(results) if results else None
 
 
 def dominated(cost: Floats, accuracy: Floats) -> Bools:
@@ -508,7 +508,7 @@ def pool_figures(
 
 def _agree(figures: dict[str, Figure]) -> None:
     """Figures over the same questions cannot contradict each other; if they do, it is our fault."""
-    value = {name: one.value for name, one in figures.items()}
+    value = {name: figure.value for name, figure in figures.items()}
     for lower, upper in IN_ORDER:
         low, high = value[lower], value[upper]
         if low is not None and high is not None and low > high + 1e-9:
@@ -585,14 +585,14 @@ def _models(
     price = mean_costs(cost) if cost is not None else None
     models = []
     for k, name in enumerate(core.model_ids):
-        found = _figure(y[:, k], singles[:, k], "no label")
+        figure = _figure(y[:, k], singles[:, k], "no label")
         cost_of = None if price is None else float(price[k])
         dominated_by = None if off is None else bool(off[k])
         n = int((~np.isnan(y[:, k])).sum())
-        low, high = found.low, found.high
+        low, high = figure.low, figure.high
         if low is not None and high is not None:
             low, high = widened(low, high, n, len(y))
-        accuracy = (found.value, low, high)
+        accuracy = (figure.value, low, high)
         models.append(ModelFigure(name, *accuracy, n, cost_of, dominated_by))
     return models
 
@@ -624,12 +624,12 @@ def _dominance(
 
 
 def _stability(core: Core) -> Figure:
-    found = specialist_stability(core.labels, core.tasks)
-    if found is None:
+    result = specialist_stability(core.labels, core.tasks)
+    if result is None:
         return Figure(None, reason="needs two tasks with at least four queries and two models")
     # The interval is over random halvings of the same queries.
-    low, high = interval(found)
-    return Figure(float(found.mean()), low, high)
+    low, high = interval(result)
+    return Figure(float(result.mean()), low, high)
 
 
 def _share(value: float | None) -> Figure:
@@ -768,11 +768,11 @@ def _collapses(
     gains = scores - at_choice(core.labels, singles)[:, None]
     replicates = draws.means(gains)
     adjusted = holm([p_value(replicates[:, k]) for k in range(len(names))])
-    found = []
+    collapses = []
     for k, name in enumerate(names):
         low, high = interval(replicates[:, k])
         profile = selection_profile(choices[name], core.n_models)
-        found.append(
+        collapses.append(
             Collapse(
                 router=name,
                 accuracy=float(scores[:, k].mean()),
@@ -787,7 +787,7 @@ def _collapses(
                 entropy=selection_entropy(profile),
             )
         )
-    return found
+    return collapses
 
 
 # The certificate's verdict, decided from its figures and reference routers by a written rule.
@@ -1042,9 +1042,9 @@ def certify(
         ("resolvable_difference", test or core),
         ("resolvable_difference_crossfitted", compared),
     ):
-        found = resolvable_difference(among.labels)
-        why = "fewer than two models share questions" if found is None else None
-        figures[name] = Figure(found, reason=why)
+        result = resolvable_difference(among.labels)
+        why = "fewer than two models share questions" if result is None else None
+        figures[name] = Figure(result, reason=why)
     tried, why_not = crossfitted(compared, routers=routers, folds=folds, draws=draws, store=store)
     undecided = order_undecided(counts_of(core.labels, core.model_ids), core.model_ids[single])
     verdict, words = verdict_of(

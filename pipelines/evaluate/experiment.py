@@ -48,13 +48,13 @@ _TEXTS = 4096
 _KNOWN: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
-def digest(given: Examples | Queries) -> str:
+def digest(examples: Examples | Queries) -> str:
     """16 hex digits over everything that is in it, computed once for an object."""
-    if given not in _KNOWN:
+    if examples not in _KNOWN:
         hashed = hashlib.sha256()
-        feed(hashed, given)
-        _KNOWN[given] = hashed.hexdigest()[:16]
-    return _KNOWN[given]
+        feed(hashed, examples)
+        _KNOWN[examples] = hashed.hexdigest()[:16]
+    return _KNOWN[examples]
 
 
 def feed(hashed: Any, value: Any) -> None:
@@ -73,9 +73,9 @@ def feed(hashed: Any, value: Any) -> None:
             feed(hashed, name)
             feed(hashed, value[name])
     elif is_dataclass(value):
-        for one in fields(value):
-            feed(hashed, one.name)
-            feed(hashed, getattr(value, one.name))
+        for item in fields(value):
+            feed(hashed, item.name)
+            feed(hashed, getattr(value, item.name))
     else:
         hashed.update(f"list{len(value)}:".encode())
         for first in range(0, len(value), _TEXTS):
@@ -149,8 +149,8 @@ def redrawn(core: Core, scheme: str, times: int, seed: int = 0) -> Iterator[Core
     ids, whole = np.array(core.query_ids, dtype=np.str_), one_question(core)
     units: dict[str, list[list[int]]] = {}
     in_order = rows[np.lexsort((ids[rows], whole[rows]))]
-    for one in np.split(in_order, np.flatnonzero(np.diff(whole[in_order])) + 1):
-        units.setdefault(str(core.tasks[one[0]]), []).append(one.tolist())
+    for item in np.split(in_order, np.flatnonzero(np.diff(whole[in_order])) + 1):
+        units.setdefault(str(core.tasks[item[0]]), []).append(item.tolist())
     for k in range(1, times + 1):
         drawn = np.full(core.n_queries, "", dtype=core.splits[scheme].dtype)
         for own in units.values():
@@ -178,13 +178,13 @@ def one_question(core: Core) -> Ints:
     if len(core.metadata):
         named = [json.loads(text).get(GROUP) if GROUP in text else None for text in core.metadata]
         links.append(
-            _numbers([f"{k}" if one is None else f"of {one}" for k, one in enumerate(named)])
+            _numbers([f"{k}" if item is None else f"of {item}" for k, item in enumerate(named)])
         )
     if len(core.prompts):
-        said = [f"{k}" if one == WITHHELD else one for k, one in enumerate(core.prompts)]
+        said = [f"{k}" if prompt == WITHHELD else prompt for k, prompt in enumerate(core.prompts)]
         equal = np.asarray(marks_of(pa.array(said)).dictionary_encode().indices).astype(np.int64)
         links.append(same_question(said, equal))
-    ends = np.concatenate([n * (k + 1) + _numbers(one) for k, one in enumerate(links)])
+    ends = np.concatenate([n * (k + 1) + _numbers(link) for k, link in enumerate(links)])
     starts = np.tile(np.arange(n), len(links))
     size = n * (len(links) + 1)
     joined = coo_array((np.ones(len(ends), dtype=np.int8), (starts, ends)), shape=(size, size))
@@ -236,10 +236,10 @@ def read_predictions(path: Path) -> pa.Table:
         )
     try:
         # As they are written: 0012 is no number, and NA may be a name.
-        told = csv.ConvertOptions(column_types=dict.fromkeys(_IDS, pa.string()))
+        options = csv.ConvertOptions(column_types=dict.fromkeys(_IDS, pa.string()))
         parquet = path.suffix == ".parquet"
         table = (
-            pq.read_table(bounded(path)) if parquet else csv.read_csv(path, convert_options=told)
+            pq.read_table(bounded(path)) if parquet else csv.read_csv(path, convert_options=options)
         )
     except pa.ArrowException as error:
         raise BadInput(f"this is no table: {error}", where=str(path)) from error
@@ -448,25 +448,25 @@ def own(target: str) -> RouterSpec:
         target = f"{Path(module).resolve()}:{attribute}"
     elif os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    found = class_of(RouterSpec("", target))
-    return RouterSpec(getattr(found, "name", attribute), target)
+    result = class_of(RouterSpec("", target))
+    return RouterSpec(getattr(result, "name", attribute), target)
 
 
-def handed_over(name: str, given: Any) -> RouterSpec:
+def handed_over(name: str, value: Any) -> RouterSpec:
     """A router class, made anew for each fit, or a router, fitted again; or a registered name.
 
     Raises:
         BadInput: it has no `fit` or no `scores`.
     """
-    if isinstance(given, str):
-        return replace(registered([given])[0], name=name)
-    lacks = [name for name in ("fit", "scores") if not callable(getattr(given, name, None))]
+    if isinstance(value, str):
+        return replace(registered([value])[0], name=name)
+    lacks = [name for name in ("fit", "scores") if not callable(getattr(value, name, None))]
     if lacks:
         raise BadInput(
-            f"{given!r} is no router: it has no method {lacks[0]!r}",
+            f"{value!r} is no router: it has no method {lacks[0]!r}",
             next_step="a router has `fit(train)` and `scores(queries)`",
         )
-    return RouterSpec(name, "", given=given)
+    return RouterSpec(name, "", given=value)
 
 
 def class_of(spec: RouterSpec) -> Any:
@@ -496,21 +496,21 @@ def class_of(spec: RouterSpec) -> Any:
             f"router {spec.target!r} cannot be imported: {type(error).__name__}: {error}",
             next_step="name a file that exists, or install the module",
         ) from error
-    found = getattr(there, attribute, None)
-    if found is None:
+    result = getattr(there, attribute, None)
+    if result is None:
         classes = [name for name, one in vars(there).items() if callable(getattr(one, "fit", None))]
         raise BadInput(
             f"there is no {attribute!r} in {Path(module).name}",
             where=module,
             next_step=did_you_mean(attribute, classes),
         )
-    lacks = [name for name in ("fit", "scores") if not callable(getattr(found, name, None))]
+    lacks = [name for name in ("fit", "scores") if not callable(getattr(result, name, None))]
     if lacks:
         raise BadInput(
             f"{spec.target!r} is no router: it has no method {lacks[0]!r}",
             next_step="see pipelines/routers/base.py for the two methods a router has",
         )
-    return found
+    return result
 
 
 def load_module(name: str) -> Any:
@@ -533,11 +533,11 @@ def traits(spec: RouterSpec) -> Traits:
     """What it says about itself; a table is fixed and needs nothing."""
     if spec.is_table:
         return Traits(loss="none: a table of scores", needs=(), stochastic=False, cost="none")
-    found = class_of(spec)
-    if hasattr(found, "traits"):
-        return traits_of(found)
+    result = class_of(spec)
+    if hasattr(result, "traits"):
+        return traits_of(result)
     # Someone's own class: it has a seed when it takes one.
-    return Traits(stochastic=takes_seed(found))
+    return Traits(stochastic=takes_seed(result))
 
 
 def architectures(spec: RouterSpec) -> tuple[Mapping[str, Any], ...]:
@@ -556,21 +556,21 @@ def made(spec: RouterSpec) -> Router:
     """
     if spec.is_table and spec.given is None:
         return Predictions(read_predictions(Path(spec.target)), spec.name)
-    found = class_of(spec)
+    result = class_of(spec)
     if spec.given is not None and not inspect.isclass(spec.given):
-        if spec.seed and takes_seed(found):
+        if spec.seed and takes_seed(result):
             raise BadInput(
                 f"{spec.given!r} is one router with one seed, and several seeds were asked for",
-                next_step=f"pass the class {found.__name__} itself: each fit makes one with "
+                next_step=f"pass the class {result.__name__} itself: each fit makes one with "
                 "its own seed",
             )
-        one: Router = spec.given
-        return one
+        item: Router = spec.given
+        return item
     # Lists come back from JSON where a class declares tuples.
     setting = {k: tuple(v) if isinstance(v, list) else v for k, v in spec.setting.items()}
-    if spec.seed is not None and takes_seed(found):
+    if spec.seed is not None and takes_seed(result):
         setting["seed"] = spec.seed
-    for argument in inspect.signature(found).parameters.values():
+    for argument in inspect.signature(result).parameters.values():
         named = argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY)
         if named and argument.default is argument.empty and argument.name not in setting:
             raise BadInput(
@@ -578,7 +578,7 @@ def made(spec: RouterSpec) -> Router:
                 where=spec.target,
                 next_step=f"give {argument.name!r} a default",
             )
-    router: Router = found(**setting)
+    router: Router = result(**setting)
     return router
 
 
@@ -590,16 +590,16 @@ def identity(spec: RouterSpec) -> str | None:
     """
     if spec.given is not None or spec.is_table:
         return None
-    found = class_of(spec)
-    known = inspect.signature(found).parameters
+    result = class_of(spec)
+    known = inspect.signature(result).parameters
     defaults = {
-        **getattr(found, "loop", {}),
-        **getattr(found, "defaults", {}),
-        **{k: one.default for k, one in known.items() if one.default is not one.empty},
+        **getattr(result, "loop", {}),
+        **getattr(result, "defaults", {}),
+        **{k: item.default for k, item in known.items() if item.default is not item.empty},
     }
     setting = {**defaults, **spec.setting}
     repeat = spec.repeat
-    if takes_seed(found):
+    if takes_seed(result):
         setting["seed"] = setting.get("seed") if spec.seed is None else spec.seed
         repeat = 0
     elif spec.target in ROUTERS.targets.values():

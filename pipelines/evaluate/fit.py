@@ -77,8 +77,8 @@ class PredictionStore:
     def record(self, name: str) -> FitRecord | None:
         """The record of a fit; None where it is missing or cannot be read."""
         try:
-            found = json.loads((self.folder / f"{name}.json").read_text(encoding="utf-8"))
-            return FitRecord(**{**found, "not_as_published": tuple(found["not_as_published"])})
+            data = json.loads((self.folder / f"{name}.json").read_text(encoding="utf-8"))
+            return FitRecord(**{**data, "not_as_published": tuple(data["not_as_published"])})
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -173,10 +173,10 @@ class Fit:
             before = clock() if clock is not None else 0.0
             said = router.scores(asked)
             self.seconds = None if clock is None else clock() - before
-        found = self._checked(said, queries)
+        result = self._checked(said, queries)
         if self.key is not None and self.store is not None:
-            self.store.keep(self.key, self.record, digest(asked), found)
-        return found
+            self.store.keep(self.key, self.record, digest(asked), result)
+        return result
 
     def name(self, queries: Queries) -> str | None:
         """What the scores of some questions are kept under; None where they are not."""
@@ -199,11 +199,11 @@ class Fit:
         words = [what, code, digest(self._seen(self._train)), *library_versions()]
         return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:24]
 
-    def _seen(self, given: Any) -> Any:
+    def _seen(self, value: Any) -> Any:
         """Examples or questions as the router sees them: with vectors only where it reads some."""
         if self.spec is None or "embeddings" in traits(self.spec).needs:
-            return given
-        return _blind(given)
+            return value
+        return _blind(value)
 
     @contextmanager
     def _effort(self) -> Iterator[None]:
@@ -218,18 +218,18 @@ class Fit:
         """What a router said as (n, m) finite numbers."""
         shape = (len(queries), len(self._train.model_ids))
         try:
-            found = np.asarray(said, dtype=np.float64)
-            wrong = "" if found.shape == shape else f"have shape {found.shape}"
+            values = np.asarray(said, dtype=np.float64)
+            wrong = "" if values.shape == shape else f"have shape {values.shape}"
         except (TypeError, ValueError):
             wrong = "are no table of numbers"
-        if wrong or not every(np.isfinite, found):
+        if wrong or not every(np.isfinite, values):
             name = getattr(self._router, "name", self._router)
             raise BadInput(
                 f"the scores of router {name!r} {wrong or 'are not finite'}",
                 next_step=f"`scores` returns {shape[0]} × {shape[1]} finite numbers, "
                 "columns in the order of `train.model_ids`",
             )
-        return found
+        return values
 
 
 def fit(router: Any, *learnt: Any) -> Any:
@@ -241,27 +241,27 @@ def fit(router: Any, *learnt: Any) -> Any:
 _BLIND: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
-def _blind(given: Any) -> Any:
+def _blind(value: Any) -> Any:
     """Examples or questions without vectors; the same object for the same ones."""
-    if given not in _BLIND:
-        if isinstance(given, Queries):
-            _BLIND[given] = replace(given, embeddings=None)
+    if value not in _BLIND:
+        if isinstance(value, Queries):
+            _BLIND[value] = replace(value, embeddings=None)
         else:
-            held = None if given.validation is None else _blind(given.validation)
-            _BLIND[given] = replace(given, queries=_blind(given.queries), validation=held)
-    return _BLIND[given]
+            held = None if value.validation is None else _blind(value.validation)
+            _BLIND[value] = replace(value, queries=_blind(value.queries), validation=held)
+    return _BLIND[value]
 
 
 @cache
 def library_versions() -> list[str]:
     """`name=version` of the packages that decide a fit's last digits."""
-    found = []
+    results = []
     for name in _LIBRARIES:
         try:
-            found.append(f"{name}={version(name)}")
+            results.append(f"{name}={version(name)}")
         except PackageNotFoundError:
-            found.append(f"{name}=")
-    return found
+            results.append(f"{name}=")
+    return results
 
 
 # What every cell reads: labels, costs, splits, texts and one encoder's vectors, as files.
@@ -324,8 +324,8 @@ def write(
         hashes[encoder] = _hash({"vectors": matrix}, "")
         _save(folder / f"vectors-{hashes[encoder]}.safetensors", {"vectors": matrix})
     redrawn = []
-    for one in splits_of(core, scheme, splits):
-        drawn = json.dumps(one.splits[scheme].tolist())
+    for item in splits_of(core, scheme, splits):
+        drawn = json.dumps(item.splits[scheme].tolist())
         redrawn.append(f"split-{_hash({}, drawn)}.json")
         _text(folder / redrawn[-1], drawn)
     return CellInputs(folder, scheme, data, hashes, texts, carved, tuple(redrawn))
@@ -409,7 +409,7 @@ def _ground(folder: Path, data: str, vectors: str, texts: str, redrawn: str) -> 
     scheme = next(iter(core.splits))
     if redrawn:
         core = on_draw(core, folder / redrawn)
-    held, test = (core.take(core.rows(scheme, one)).labelled() for one in ("validation", "test"))
+    held, test = (core.take(core.rows(scheme, item)).labelled() for item in ("validation", "test"))
     asked = (held.queries(), test.queries())
     return Ground(core, core.training(scheme), held, test, *asked, order(core, scheme))
 
@@ -430,9 +430,9 @@ def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
     said: dict[str, Any] = {}
     if texts:
         said = json.loads((folder / f"texts-{texts}.json").read_text())
-    found = None
+    result = None
     if vectors:
-        found = load_file(folder / f"vectors-{vectors}.safetensors")["vectors"]
+        result = load_file(folder / f"vectors-{vectors}.safetensors")["vectors"]
     return Core(
         query_ids=tuple(words["query_ids"]),
         model_ids=tuple(words["model_ids"]),
@@ -445,7 +445,7 @@ def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
         groups=np.array(words["groups"], dtype=np.int64),
         # Labels of 0 and 1 are decisions; only graded ones have others beside them.
         correct=arrays.get("correct"),
-        embeddings=found,
+        embeddings=result,
         prompts=tuple(said.get("prompts", ())),
         questions=tuple(said.get("questions", ())),
         duplicates_known=bool(said.get("duplicates_known")),

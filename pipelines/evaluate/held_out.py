@@ -104,7 +104,7 @@ def held_out_groups(
     """
     whole = core.training(scheme)
     inside = {name: Fit(make, whole, store) for name, make in routers.items()}
-    found = []
+    results = []
     for part in _parts(core, groups):
         rest = core.take(np.flatnonzero(~part.held))
         if not np.any(rest.splits[scheme] == "train"):
@@ -122,8 +122,8 @@ def held_out_groups(
             for name in routers:
                 known = choices_of(inside[name], test, whole)
                 new = choices_of(outside[name], test, train)
-                found.append(row_of(name, group, test, known, new, heuristic, draws))
-    return found
+                results.append(row_of(name, group, test, known, new, heuristic, draws))
+    return results
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +269,7 @@ def unseen_models(
     joined = _joined(everything, core.model_ids, new)
     full = {name: Fit(make, everything, store) for name, make in routers.items()}
     late = {name: Fit(make, joined, store) for name, make in routers.items() if joined}
-    found: list[OutOfDistribution] = []
+    distributions: list[OutOfDistribution] = []
     for group, pool in (("", seen), (": among unseen", new), (": among all", core.model_ids)):
         at = np.array([core.model_ids.index(name) for name in pool])
         test = tested(core, scheme, ~np.all(np.isnan(core.labels[:, at]), axis=1))
@@ -285,8 +285,8 @@ def unseen_models(
                 alone = Fit(make, few, store)
                 new_choice = at[choices_of(alone, test.with_models(pool), few)]
             row = row_of(name, f"unseen models{group}", test, known, new_choice, heuristic, draws)
-            found.append(row)
-    return found
+            distributions.append(row)
+    return distributions
 
 
 def _unlabelled(train: Examples, new: tuple[str, ...]) -> Examples:
@@ -361,8 +361,8 @@ class Answering:
         for name, values in queries.signals.items():
             signals[name] = np.full((len(queries), self._width), np.nan)
             signals[name][:, self._columns] = values
-        found = self._router.scores(replace(queries, signals=signals))
-        return np.asarray(found, dtype=np.float64)[:, self._columns]
+        result = self._router.scores(replace(queries, signals=signals))
+        return np.asarray(result, dtype=np.float64)[:, self._columns]
 
 
 def _joined(train: Examples, names: tuple[str, ...], new: tuple[str, ...]) -> Examples | None:

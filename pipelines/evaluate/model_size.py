@@ -42,8 +42,8 @@ Ids = NDArray[np.int32]
 
 def tokenised(tokenizer: Any, texts: Sequence[str], tokens: int) -> list[Ids]:
     """Token ids of each text, cut at `tokens`, special tokens among them."""
-    found: list[Ids] = []
+    ids: list[Ids] = []
     for first in range(0, len(texts), 1024):
         some = tokenizer(list(texts[first : first + 1024]), truncation=True, max_length=tokens)
-        found += [np.array(one, dtype=np.int32) for one in some["input_ids"]]
-    return found
+        ids += [np.array(item, dtype=np.int32) for item in some["input_ids"]]
+    return ids

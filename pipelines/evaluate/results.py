@@ -114,10 +114,10 @@ def registered(routed: Routed, per: str, view: Routed | Swept) -> list[MetricRow
         spec: MetricSpec = METRICS.get(name)
         if spec.per != per or spec.compute is None:
             continue
-        found = spec.compute(view)
-        if found is not None:
+        result = spec.compute(view)
+        if result is not None:
             called = f"{name}[{view.measure}]" if isinstance(view, Swept) else name
-            measured = (found.value, found.replicates, found.reason, found.n)
+            measured = (result.value, result.replicates, result.reason, result.n)
             rows.append(metric(routed.router, called, routed.data.split, *measured))
     return rows
 
@@ -328,16 +328,16 @@ def _tested(
     metric: str,
     split: str,
     pairs: Sequence[tuple[str, str]],
-    found: Sequence[tuple[McNemar, float]],
+    nemars: Sequence[tuple[McNemar, float]],
 ) -> list[Comparison]:
     """Comparisons of pairs by their tests and differences, corrected by Holm over all of them."""
-    adjusted = holm([test.p for test, _ in found]) if found else []
+    adjusted = holm([test.p for test, _ in nemars]) if nemars else []
     return [
         Comparison(
             metric, split, a, b, difference, None, None, test.p, corrected,
             bool(corrected < ALPHA), test.first_only, test.second_only,
         )
-        for (a, b), (test, difference), corrected in zip(pairs, found, adjusted, strict=True)
+        for (a, b), (test, difference), corrected in zip(pairs, nemars, adjusted, strict=True)
     ]  # fmt: skip
 
 
@@ -359,15 +359,15 @@ def compare_published(
         correct: (n, m) decisions.
     """
     names = [(a, b) for a in sorted(grids) for b in sorted(grids) if a != b]
-    found = []
+    results = []
     for a, b in names:
         budget = float(np.median(np.concatenate([grids[a][0], grids[b][0]])))
         right = [
             at_choice(correct, choices[:, int(np.argmin(np.abs(costs - budget)))].astype(np.int64))
             for costs, choices in (grids[a], grids[b])
         ]
-        found.append((mcnemar_one_sided(*right), float(np.nanmean(right[0] - right[1]))))
-    return _tested(metric, split, names, found)
+        results.append((mcnemar_one_sided(*right), float(np.nanmean(right[0] - right[1]))))
+    return _tested(metric, split, names, results)
 
 
 @dataclass(frozen=True)
@@ -511,7 +511,7 @@ def trade(
     bands = bands or Bands()
     names = metrics_of(bands)
     x, y = tradeoff.polyline(wanted, pair.small, pair.large)
-    found: dict[str, list[Floats]] = {name: [] for name in (*names, "auroc")}
+    result: dict[str, list[Floats]] = {name: [] for name in (*names, "auroc")}
     band: list[Floats] = []
     size = max(1, BLOCK_CELLS // max(len(wanted), 1))
     done = 0
@@ -520,12 +520,12 @@ def trade(
             counts = block[first : first + size]
             xs, ys = tradeoff.polyline(wanted, pair.small, pair.large, counts)
             for name, function in names.items():
-                found[name].append(function(xs, ys))
-            found["auroc"].append(tradeoff.auroc(wanted, pair.correct, counts))
+                result[name].append(function(xs, ys))
+            result["auroc"].append(tradeoff.auroc(wanted, pair.correct, counts))
             if done < BAND_RESAMPLES:
                 band += [np.interp(RATES, a, b) for a, b in zip(xs, ys, strict=True)]
                 done += len(counts)
-    replicates = {name: np.concatenate(parts) for name, parts in found.items()}
+    replicates = {name: np.concatenate(parts) for name, parts in result.items()}
     values = {name: float(function(x, y)) for name, function in names.items()}
     values["auroc"] = float(tradeoff.auroc(wanted, pair.correct))
     why = {name: tradeoff.why_null(name, x, y, bands) for name in names}

@@ -120,8 +120,8 @@ class EvaluationSettings:
             object.__setattr__(self, "pair", tuple(self.pair))
         groups = self.ood_groups or ()
         items = groups.items() if isinstance(groups, Mapping) else groups
-        found = tuple((name, tuple(patterns)) for name, patterns in items)
-        object.__setattr__(self, "ood_groups", found)
+        results = tuple((name, tuple(patterns)) for name, patterns in items)
+        object.__setattr__(self, "ood_groups", results)
 
     def but(self, **changes: Any) -> EvaluationSettings:
         """The same settings with some of them changed."""
@@ -135,8 +135,8 @@ class EvaluationSettings:
 def setting_helps() -> dict[str, str]:
     """Setting → what it is, in one line, from the docstring of `EvaluationSettings`."""
     about = inspect.cleandoc(EvaluationSettings.__doc__ or "").partition("Attributes:\n")[2]
-    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", about, re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in found}
+    result = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", about, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in result}
 
 
 def lists_settings(function: Callable[P, R]) -> Callable[P, R]:
@@ -144,21 +144,21 @@ def lists_settings(function: Callable[P, R]) -> Callable[P, R]:
     own = inspect.signature(function)
     base, helps = EvaluationSettings(), setting_helps()
     named = [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY,
-                          default=getattr(base, one.name), annotation=one.type)
-        for one in fields(base)
+        inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY,
+                          default=getattr(base, item.name), annotation=item.type)
+        for item in fields(base)
     ]  # fmt: skip
-    kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    kept = [item for item in own.parameters.values() if item.kind is not item.VAR_KEYWORD]
     function.__signature__ = own.replace(  # type: ignore[attr-defined]
         parameters=[*kept, *named]
     )
-    told = "".join(f"\n    {one.name}: {helps[one.name]} [{one.default!r}]" for one in named)
+    told = "".join(f"\n    {item.name}: {helps[item.name]} [{item.default!r}]" for item in named)
     text = inspect.cleandoc(function.__doc__ or "")
     function.__doc__ = f"{text}\n\nSettings, with their defaults:{told}\n"
     return function
 
 
-def seeds_of(given: int | str | Sequence[int]) -> tuple[int, ...]:
+def seeds_of(number: int | str | Sequence[int]) -> tuple[int, ...]:
     """Seeds of fits: n for 0 … n−1, seeds themselves (`42,7` as text), or `zoo`.
 
     Raises:
@@ -167,20 +167,20 @@ def seeds_of(given: int | str | Sequence[int]) -> tuple[int, ...]:
     >>> seeds_of("3"), seeds_of("42,7"), seeds_of("zoo")[:2]
     ((0, 1, 2), (42, 7), (42, 1337))
     """
-    if given == "zoo":
+    if number == "zoo":
         return PROTOCOL_SEEDS
     try:
-        if isinstance(given, str):
-            words = [word for word in given.split(",") if word.strip()]
-            found = tuple(map(int, words)) if "," in given else tuple(range(int(given)))
+        if isinstance(number, str):
+            words = [word for word in number.split(",") if word.strip()]
+            seeds = tuple(map(int, words)) if "," in number else tuple(range(int(number)))
         else:
-            found = tuple(range(given)) if isinstance(given, int) else tuple(map(int, given))
+            seeds = tuple(range(number)) if isinstance(number, int) else tuple(map(int, number))
     except (TypeError, ValueError):
-        found = ()
-    if not found or len(set(found)) < len(found) or min(found) < 0:
+        seeds = ()
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise BadInput(
-            f"expected at least one fit, each with its own seed; got {given!r}",
+            f"expected at least one fit, each with its own seed; got {number!r}",
             where="seeds",
             next_step="give a number such as 5, seeds such as 42,1337, or zoo",
         )
-    return found
+    return seeds

@@ -157,7 +157,7 @@ class LocalModel:
         """The user message as the model expects it: through its chat template, if it has one."""
         told = [{"role": "system", "content": self.system}] if self.system else []
         if not getattr(self.tokenizer, "chat_template", None):
-            return "\n\n".join([*(one["content"] for one in told), text])
+            return "\n\n".join([*(item["content"] for item in told), text])
         chat = [*told, {"role": "user", "content": text}]
         return str(
             self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
@@ -345,7 +345,7 @@ def write_hidden_states(
     }
     _same_run(folder, about)
     shards = [rows[i : i + shard_size] for i in range(0, len(rows), shard_size)]
-    written = reused = truncated = 0
+    result = reused = truncated = 0
     for number, shard in enumerate(shards):
         path = folder / f"part-{number:05d}.parquet"
         prompts = [row["prompt"] for row in shard]
@@ -356,12 +356,12 @@ def write_hidden_states(
         else:
             states = pooled(local, prompts, batch_size=batch_size)
             _write(shard, states, name, path)
-            written += 1
+            result += 1
         if on_shard is not None:
             on_shard(number + 1, len(shards))
     config = local.model.config.get_text_config()
     return Written(
-        written, reused, int(config.num_hidden_layers), int(config.hidden_size), truncated,
+        result, reused, int(config.num_hidden_layers), int(config.hidden_size), truncated,
         form_of(local),
     )  # fmt: skip
 
@@ -660,7 +660,7 @@ def certainty(reply: str | None, logprobs: str | None = None) -> float | None:
     what it says; else the two among the alternatives of its first word.
     """
     said = _said(reply or "")
-    first = next((one for one in tokens(logprobs) or () if _word(one.token)), None)
+    first = next((token for token in tokens(logprobs) or () if _word(token.token)), None)
     if first is None:
         return said
     mass = {"yes": 0.0, "no": 0.0}
@@ -675,11 +675,11 @@ def certainty(reply: str | None, logprobs: str | None = None) -> float | None:
 
 def _said(reply: str) -> float | None:
     """1 for a reply that calls the answer right, 0 for one that does not, None for neither."""
-    if found := _FIRST.match(reply):
-        return float(found[1].casefold() == "yes")
+    if match := _FIRST.match(reply):
+        return float(match[1].casefold() == "yes")
     stated = {
-        bool(found["no"]) == (found["how"].casefold() in _WRONG)
-        for found in _STATED.finditer(reply)
+        bool(result["no"]) == (result["how"].casefold() in _WRONG)
+        for result in _STATED.finditer(reply)
     }
     return float(stated.pop()) if len(stated) == 1 else None
 
@@ -746,12 +746,12 @@ def text_footprints(
         for model, answers in texts.items()
     }
     overall: Counter[str] = Counter()
-    for found in counts.values():
-        overall.update(found)
+    for count in counts.values():
+        overall.update(count)
     tokens = sorted(overall, key=lambda token: (-overall[token], token))[:k]
     rows = []
-    for model, found in sorted(counts.items()):
-        vector = np.array([found.get(token, 0) for token in tokens], dtype=np.float64)
+    for model, count in sorted(counts.items()):
+        vector = np.array([count.get(token, 0) for token in tokens], dtype=np.float64)
         norm = float(np.linalg.norm(vector))
         if not norm:
             raise BadInput(
@@ -764,8 +764,8 @@ def text_footprints(
             "dropped_probes": sorted(set(probes) - {probes[i] for i in kept}),
             "steps_per_probe": steps,
             "tokens": tokens,
-            "words": found.total(),
-            "covered": sum(found.get(token, 0) for token in tokens) / found.total(),
+            "words": count.total(),
+            "covered": sum(count.get(token, 0) for token in tokens) / count.total(),
         }
         rows.append(descriptor(model, TEXT_FOOTPRINT_KIND, vector / norm, metadata))
     return DESCRIPTORS.from_rows(rows)

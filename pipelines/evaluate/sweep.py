@@ -170,14 +170,14 @@ def joint(
     frontier: dict[str, tuple[Floats, Floats]] = {}
     for name in data.prices:
         paid, right = [], []
-        for router, found in scores.items():
-            choices = swept_choices(data, found, name, points)
+        for router, score in scores.items():
+            choices = swept_choices(data, score, name, points)
             own = (decision_usd or {}).get(router) if name == "usd" else None
             spent = curve_columns(data.test.costs[name], choices).mean(axis=0)
             paid.append(spent if own is None else spent + own.mean())
             right.append(curve_columns(data.test.labels, choices).mean(axis=0))
         if paid:
-            largest[name] = float(max(one.max() for one in paid))
+            largest[name] = float(max(item.max() for item in paid))
             frontier[name] = pareto_points(np.concatenate(paid), np.concatenate(right))
     return largest, frontier
 
@@ -242,15 +242,15 @@ def deferral(
     can, price = data.available(name), data.prices[name]
     left = budgets - float(np.mean(routed.decisions(name)))
     bought = within_budget(routed.scores, can, price, left, data.order)
-    value, replicates, first, firsts, one = _draw(routed, name, swept, bought, cheapest)
+    value, replicates, first, firsts, item = _draw(routed, name, swept, bought, cheapest)
     acc, paid, within = (slice(k * points, (k + 1) * points) for k in range(3))
     area = float(audc(value[paid], value[acc], low, high, first))
     areas = audc(replicates[:, paid], replicates[:, acc], low, high, firsts)
     flat = np.broadcast_to(budgets, (len(replicates), points))
     flat_area = float(audc(budgets, value[within], low, high, first))
     flat_areas = audc(flat, replicates[:, within], low, high, firsts)
-    neutral = float(qnc(one.cost, one.accuracy, one.best, one.best_cost))
-    neutrals = qnc(one.costs, one.accuracies, one.bests, one.best_costs)
+    neutral = float(qnc(item.cost, item.accuracy, item.best, item.best_cost))
+    neutrals = qnc(item.costs, item.accuracies, item.bests, item.best_costs)
     peak, peaks = float(peak_accuracy(value[acc])), peak_accuracy(replicates[:, acc])
     same = (
         "all single models cost the same, so there is no trade-off"
@@ -259,7 +259,7 @@ def deferral(
     )
     never = (
         "the curve never matches the most accurate single model"
-        if one.n
+        if item.n
         else "the most accurate single model has no answer with a label and a known cost"
     )
     dearest, dearests = float(value[paid][-1]), replicates[:, paid][:, -1]
@@ -267,7 +267,7 @@ def deferral(
         metric(router, f"audc[{name}]", split, area, areas, same),
         metric(router, f"audc_budget[{name}]", split, flat_area, flat_areas, same),
         metric(router, f"peak_accuracy[{name}]", split, peak, peaks),
-        metric(router, f"qnc[{name}]", split, neutral, neutrals, never, one.n),
+        metric(router, f"qnc[{name}]", split, neutral, neutrals, never, item.n),
         metric(router, f"mean_cost[{name}]", split, dearest, dearests),
     ]
     weights = penalties(points)
@@ -278,13 +278,13 @@ def deferral(
         router, "budget", name, split, budgets, budgets, value[within], replicates[:, within]
     )
     some = slice(0, CURVE_RESAMPLES)
-    one = replace(
-        one, costs=one.costs[some], accuracies=one.accuracies[some],
-        bests=one.bests[some], best_costs=one.best_costs[some],
+    item = replace(
+        item, costs=item.costs[some], accuracies=item.accuracies[some],
+        bests=item.bests[some], best_costs=item.best_costs[some],
     )  # fmt: skip
     view = Swept(
         routed, name, value[paid], value[acc], replicates[some, paid], replicates[some, acc],
-        low, high, first, firsts[some], one,
+        low, high, first, firsts[some], item,
     )  # fmt: skip
     return rows, curves, (area, areas), view, swept
 

@@ -102,7 +102,7 @@ def suggest(
         _suggestion(name, why, asked)
         for name, why in _candidates(questions, references, flat, outputs)
     ]
-    return max(tried, key=lambda one: one.right - one.wrong)  # the first of the best
+    return max(tried, key=lambda item: item.right - item.wrong)  # the first of the best
 
 
 def _candidates(
@@ -115,11 +115,11 @@ def _candidates(
     from routeyard.pipelines.label.scorers.auto import shape_of
     from routeyard.pipelines.label.scorers.em import SHORT
 
-    found = [
+    results = [
         {shape_of(text, question) for text in texts if text.strip()}
         for question, texts in zip(questions, references, strict=True)
     ]
-    shapes = Counter(min(one) if len(one) == 1 else "short text" for one in found if one)
+    shapes = Counter(min(item) if len(item) == 1 else "short text" for item in results if item)
     mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
     words = _middle_length(flat)
     numbers = _share(flat, lambda text: bool(_NUMBER.match(_bare(text))))
@@ -157,12 +157,12 @@ def _suggestion(name: str, why: str, asked: Sequence[ScoringInput]) -> ScorerSug
     from routeyard.pipelines.label.scorers import SCORERS
 
     read = SCORERS.get(name).read
-    rows = [one for one in asked if any(text.strip() for text in one.references)][:TRIED]
+    rows = [item for item in asked if any(text.strip() for text in item.references)][:TRIED]
     right = wrong = 0
-    for one, other in zip(rows, [*rows[1:], *rows[:1]], strict=True):
-        right += read(one, _answer(name, one.references[0])).outcome == "correct"
-        differs = not _folded(other) & _folded(one)
-        wrong += differs and read(one, _answer(name, other.references[0])).outcome == "correct"
+    for row, other in zip(rows, [*rows[1:], *rows[:1]], strict=True):
+        right += read(row, _answer(name, row.references[0])).outcome == "correct"
+        differs = not _folded(other) & _folded(row)
+        wrong += differs and read(row, _answer(name, other.references[0])).outcome == "correct"
     return ScorerSuggestion(name, why, right, wrong, len(rows))
 
 
@@ -205,13 +205,13 @@ def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
         return None
     those = [listed[row["query"]] for row in rows]
     asked = [
-        ScoringInput(one["question"], tuple(one["references"]), tuple(one["choices"] or ()))
-        for one in those
+        ScoringInput(item["question"], tuple(item["references"]), tuple(item["choices"] or ()))
+        for item in those
     ]
     named = suggest(
-        [one.question for one in asked],
-        [one.references for one in asked],
-        [one.choices for one in asked],
+        [item.question for item in asked],
+        [item.references for item in asked],
+        [item.choices for item in asked],
         outputs=[row["text"] for row in rows],
     )
     # Nothing is run here, and grades are what a scorer is compared with.
@@ -221,12 +221,12 @@ def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
     tried = []
     for name in names:
         read = SCORERS.get(name).read
-        pairs = [(read(one, row["text"]), row) for one, row in zip(asked, rows, strict=True)]
+        pairs = [(read(item, row["text"]), row) for item, row in zip(asked, rows, strict=True)]
         said = [(got.outcome == "correct", row["score"] >= 0.5) for got, row in pairs]
         if _follows(said):
             agrees = sum(ours == theirs for ours, theirs in said)
             tried.append(ScorerAgreement(name, agrees, len(rows)))
-    return max(tried, key=lambda one: one.agrees, default=None)
+    return max(tried, key=lambda item: item.agrees, default=None)
 
 
 def _follows(said: Sequence[tuple[bool, bool]]) -> bool:
@@ -288,16 +288,16 @@ def _filled(value: Any) -> Any:
 
 def _column(table: pa.Table, role: str, taken: frozenset[str]) -> str | None:
     """The column with the best name for a role whose values fit it; None without one."""
-    found = [one.column for one in candidates(table, role, taken)]
+    column = [candidate.column for candidate in candidates(table, role, taken)]
     if role == "arm":
-        found = [name for name in found if _is_model(table, name)]
-    elif role == "question" and not found:
-        found = [name for name in table.column_names if name.lower() in _ASKED]
+        column = [name for name in column if _is_model(table, name)]
+    elif role == "question" and not column:
+        column = [name for name in table.column_names if name.lower() in _ASKED]
     elif role == "sample":
-        found = [name for name in found if rank_of(name, "sample") < 8]  # type: ignore[operator]
+        column = [name for name in column if rank_of(name, "sample") < 8]  # type: ignore[operator]
     elif role == "status":
-        found = [name for name in found if _is_status(table, name, taken)]
-    return next(iter(found), None)
+        column = [name for name in column if _is_status(table, name, taken)]
+    return next(iter(column), None)
 
 
 def _is_status(table: pa.Table, name: str, taken: frozenset[str]) -> bool:
@@ -307,15 +307,15 @@ def _is_status(table: pa.Table, name: str, taken: frozenset[str]) -> bool:
     asks what it means.
     """
     column = table.column(name)
-    texts = [one for one in taken if rank_of(one, "text") is not None]
-    empty = [table.column(one).is_null() for one in texts]
-    beside = [v for where in empty for v in some(column.filter(where))]
-    return all(map(status_of, some(column))) or bool(beside)
+    texts = [item for item in taken if rank_of(item, "text") is not None]
+    empty = [table.column(text).is_null() for text in texts]
+    status = [v for where in empty for v in some(column.filter(where))]
+    return all(map(status_of, some(column))) or bool(status)
 
 
 def _is_model(table: pa.Table, name: str) -> bool:
     seen = {str(value) for value in some(table.column(name))}
-    family = sum(bool(FAMILY.search(one)) for one in seen)
+    family = sum(bool(FAMILY.search(item)) for item in seen)
     return (rank_of(name, "arm") or 0) < _MODELS or 2 * family >= max(1, len(seen))
 
 

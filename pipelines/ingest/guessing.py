@@ -286,7 +286,7 @@ class StoredOptions:
 def is_object(value: Any) -> bool:
     """Whether options are an object, or a list of objects."""
     listed = isinstance(value, list) and bool(value)
-    return isinstance(value, dict) or (listed and all(isinstance(one, dict) for one in value))
+    return isinstance(value, dict) or (listed and all(isinstance(item, dict) for item in value))
 
 
 def stored(column: str, seen: Sequence[Any]) -> StoredOptions | None:
@@ -300,7 +300,7 @@ def stored(column: str, seen: Sequence[Any]) -> StoredOptions | None:
     if not all(isinstance(value, list) for value in seen):
         return None
     entries = [entry for value in seen for entry in value]
-    shared = [key for key in entries[0] if all(_is_text(one.get(key)) for one in entries)]
+    shared = [key for key in entries[0] if all(_is_text(item.get(key)) for item in entries)]
     if not shared:
         return None
     text = text_key({key: entries[0][key] for key in shared})
@@ -415,7 +415,7 @@ def _letters(guess: Guess, column: str, table: Table) -> None:
     """An answer to options as the letter of the right one, however the table states it."""
     listed = table.values(guess.fields["choices"])
     pairs = [
-        (value, [str(one) for one in options])
+        (value, [str(option) for option in options])
         for value, options in zip(table.seen(column), listed, strict=True)
         if value not in (None, "") and isinstance(options, list) and options
     ]
@@ -588,7 +588,7 @@ def read_question(guess: Guess, table: Table) -> None:
         return
     about = [name for name in _passages(table) if name != column]
     if about and not guess.given("question"):
-        parts = [f"{{{{ {one} }}}}" for one in (*map(here, about), expression)]
+        parts = [f"{{{{ {item} }}}}" for item in (*map(here, about), expression)]
         why = f"{column!r}, after {', '.join(map(repr, about))}, which it is about"
         guess.put("question", "\n\n".join(parts), why)
 

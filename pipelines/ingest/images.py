@@ -40,8 +40,8 @@ def folder_of(source: Source, base: Path) -> Path | None:
 def image_files(source: Source, base: Path) -> list[Path]:
     """Every file in the source's folder of images, whatever its name ends in."""
     folder = folder_of(source, base)
-    found = folder.rglob("*") if folder is not None else ()
-    return sorted(one for one in found if one.is_file())
+    rglob = folder.rglob("*") if folder is not None else ()
+    return sorted(item for item in rglob if item.is_file())
 
 
 class SourceImages:
@@ -65,7 +65,7 @@ class SourceImages:
                 stated; a value is of another kind.
         """
         listed = value if isinstance(value, list | tuple) else [value]
-        return [one for item in listed for one in self._one(item, place)]
+        return [entry for item in listed for entry in self._one(item, place)]
 
     def _one(self, item: Any, place: str) -> Iterator[QuestionImage]:
         said = _said(item, place)
@@ -78,19 +78,19 @@ class SourceImages:
             yield QuestionImage(digest[:20], name, None, None, None, None, None, licence)
             return
         key = None if data else (str(name), licence)
-        found = self._known.get(key) if key else None
-        if found is None:
-            found = self._read(name, data or None, licence, place)
+        result = self._known.get(key) if key else None
+        if result is None:
+            result = self._read(name, data or None, licence, place)
         if key:
-            self._known[key] = found
-        if said.get("sha256") not in (None, found.sha256):
+            self._known[key] = result
+        if said.get("sha256") not in (None, result.sha256):
             raise SourceError(
-                f"the image {name!r} has SHA-256 {found.sha256}, and its row states "
+                f"the image {name!r} has SHA-256 {result.sha256}, and its row states "
                 f"{said['sha256']!r:.80}",
                 where=place,
                 next_step="fetch the file again, or correct the row",
             )
-        yield found
+        yield result
 
     def _read(
         self, name: str | None, data: bytes | None, licence: str, place: str

@@ -50,27 +50,27 @@ class LoggedCall:
     def value(self, field: str) -> Any:
         """The first value of a field; None where the record has none."""
         for keys in self._paths.get(field, ()):
-            found = _at(self.record, keys)
-            if found is not None:
-                return found
+            result = _at(self.record, keys)
+            if result is not None:
+                return result
         return None
 
     def opened(self, field: str, kind: type) -> Any:
         """As `value`, opened where it is JSON in a text; None where it is of another kind."""
-        found = self.value(field)
-        if isinstance(found, str):
-            found = reading.parse_json(found.encode(), self.where)
-        return found if isinstance(found, kind) else None
+        result = self.value(field)
+        if isinstance(result, str):
+            result = reading.parse_json(result.encode(), self.where)
+        return result if isinstance(result, kind) else None
 
     def count(self, field: str) -> int | None:
         """A whole number."""
-        found = self.value(field)
-        return None if found is None else reading.count(found, self.where)
+        result = self.value(field)
+        return None if result is None else reading.count(result, self.where)
 
     def amount(self, field: str) -> float | None:
         """An amount of 0 or more."""
-        found = self.value(field)
-        return None if found is None else reading.amount(found, self.where)
+        result = self.value(field)
+        return None if result is None else reading.amount(result, self.where)
 
 
 def format_of(record: Mapping[str, Any]) -> str | None:
@@ -110,12 +110,12 @@ def unread_keys(name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
 @cache
 def formats() -> dict[str, dict[str, Any]]:
     path = Path(__file__).with_name("formats.yaml")
-    found: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for told in found.values():
-        for name, value in told.items():
+    data: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for item in data.values():
+        for name, value in item.items():
             if isinstance(value, list):
-                told[name] = [tuple(path.split(".")) for path in value]
-    return found
+                item[name] = [tuple(path.split(".")) for path in value]
+    return data
 
 
 def _at(record: Any, keys: Sequence[str]) -> Any:
@@ -214,15 +214,15 @@ def _tokens(call: LoggedCall) -> dict[str, int | None]:
     usage = call.opened("usage", dict)
     if usage is None:
         return {name: call.count(name) for name in _NUMBERS}
-    found = reading.usage(usage, call.where, call.value("timings")).columns
-    return {name: call.count(name) if found[name] is None else found[name] for name in _NUMBERS}
+    columns = reading.usage(usage, call.where, call.value("timings")).columns
+    return {name: call.count(name) if columns[name] is None else columns[name] for name in _NUMBERS}
 
 
 def _cost(call: LoggedCall, tokens: int | None) -> float | None:
     """USD of a call; 0 beside tokens is a missing price."""
     for name, unit in _COSTS.items():
-        if (found := call.amount(name)) is not None:
-            return reading.spent(found / unit, tokens, call.where)
+        if (amount := call.amount(name)) is not None:
+            return reading.spent(amount / unit, tokens, call.where)
     return None
 
 
@@ -243,11 +243,11 @@ def _latency(call: LoggedCall) -> float | None:
 
 def _names(tools: Sequence[Any]) -> list[str]:
     """Names of tools in OpenAI's or a plain shape."""
-    found = []
+    names = []
     for tool in tools:
         of = tool.get("function", tool) if isinstance(tool, Mapping) else {"name": tool}
-        found.append(str(of.get("name") if isinstance(of, Mapping) else of))
-    return found
+        names.append(str(of.get("name") if isinstance(of, Mapping) else of))
+    return names
 
 
 # Reads logs of any listed format into the table `steps`.
@@ -325,9 +325,9 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
 
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     paths = reading.found_files(path, _FILES, "calls as JSON lines, JSON, CSV or Parquet")
-    for one in paths:
-        for number, record in enumerate(_rows_of(one), 1):
-            yield f"{one.name}, record {number}", record
+    for item in paths:
+        for number, record in enumerate(_rows_of(item), 1):
+            yield f"{item.name}, record {number}", record
 
 
 def _rows_of(path: Path) -> Iterable[dict[str, Any]]:
@@ -343,7 +343,7 @@ def _rows_of(path: Path) -> Iterable[dict[str, Any]]:
     if isinstance(content, dict):
         inner = content.get("data", content.get("logs"))
         content = inner if isinstance(inner, list) else [content]
-    return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
 
 
 #: Columns of a row while a log is read: those of `steps`, any of them unknown, and some more.
@@ -376,7 +376,7 @@ def _retried(table: pa.Table) -> dict[int, int]:
         return {}
     told = table.select([*_SAME, "status"]).to_pylist()
     latest: dict[tuple[Any, ...], int] = {}
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for row in np.lexsort((number, seconds(table, "requested_at"))).tolist():
         call, *rest = (told[row][name] for name in _SAME)
         keys = [("call", call, rest[0])] if call is not None else []
@@ -385,10 +385,10 @@ def _retried(table: pa.Table) -> dict[int, int]:
         for before in (latest[key] for key in keys if key in latest):
             same = told[before]["_call"] == call or told[before]["status"] == "error"
             if same and number[before] < number[row]:
-                found[before] = row
+                result[before] = row
                 break
         latest.update(dict.fromkeys(keys, row))
-    return found
+    return result
 
 
 def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
@@ -432,8 +432,8 @@ def _chained(table: pa.Table, sent: Floats, log: Log) -> pa.Table:
     parent: list[str | None] = [None] * table.num_rows
     told = table.select(["prefix_hash", "_parts"])
     for rows in np.split(asked, range(_TOGETHER, len(asked), _TOGETHER)):
-        for row, one in zip(rows, told.take(pa.array(rows)).to_pylist(), strict=True):
-            whole, parts = one.values()
+        for row, item in zip(rows, told.take(pa.array(rows)).to_pylist(), strict=True):
+            whole, parts = item.values()
             if session[row] is None:
                 root, trial = chains.add(whole, parts)
                 session[row] = f"{root} {trial}"

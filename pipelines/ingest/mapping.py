@@ -84,9 +84,9 @@ class Mapped:
                 **{k: _QUESTION[k](v) if k in _QUESTION else v for k, v in asked.items()}
             )
             result.ask(question, where)
-            for one in record.get(ANSWERS, (record,)):
-                at = one.get("_where", where)
-                answer = self._answer(question.id, _fields(self.answer, one, at), at)
+            for item in record.get(ANSWERS, (record,)):
+                at = item.get("_where", where)
+                answer = self._answer(question.id, _fields(self.answer, item, at), at)
                 lacking = self._lacking(answer)
                 if lacking is not None:
                     result.left_out[lacking] += 1
@@ -96,14 +96,14 @@ class Mapped:
                 yield ImportedAnswer(**answer)
 
     def _answer(self, query: str, said: dict[str, Any], where: str) -> dict[str, Any]:
-        found = {k: _ANSWER[k](v, where) if k in _ANSWER else v for k, v in said.items()}
+        answer = {k: _ANSWER[k](v, where) if k in _ANSWER else v for k, v in said.items()}
         low, high = self.scale
         if "score" in said:
-            found["score"] = reading.score(said["score"], where, low=low, high=high)
+            answer["score"] = reading.score(said["score"], where, low=low, high=high)
         if "cost_usd" in said:
-            tokens = found.get("completion_tokens")
-            found["cost_usd"] = reading.spent(said["cost_usd"], tokens, where)
-        return {"query": query, **found}
+            tokens = answer.get("completion_tokens")
+            answer["cost_usd"] = reading.spent(said["cost_usd"], tokens, where)
+        return {"query": query, **answer}
 
     def _lacking(self, answer: Mapping[str, Any]) -> str | None:
         """Why an answer is left out; None where it has what it needs."""
@@ -115,8 +115,8 @@ class Mapped:
 
 def _fields(keys: Mapping[str, str], record: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Field → value of a record, without those that it lacks."""
-    found = {field: value_of(record, key, where) for field, key in keys.items()}
-    return {field: value for field, value in found.items() if value is not _ABSENT}
+    fields = {field: value_of(record, key, where) for field, key in keys.items()}
+    return {field: value for field, value in fields.items() if value is not _ABSENT}
 
 
 def value_of(record: Mapping[str, Any], key: str, where: str) -> Any:
@@ -128,7 +128,7 @@ def value_of(record: Mapping[str, Any], key: str, where: str) -> Any:
     if "{" in key:
         return re.sub(r"\{([^}]*)\}", lambda m: str(record[m[1]]), key)
     if "|" in key:
-        several = (value_of(record, one.strip(), where) for one in key.split("|"))
+        several = (value_of(record, part.strip(), where) for part in key.split("|"))
         return next((value for value in several if value is not _ABSENT), _ABSENT)
     first, dot, rest = key.partition(".")
     if not dot or first not in record:

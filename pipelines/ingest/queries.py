@@ -60,16 +60,16 @@ def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
     Raises:
         SourceError: an option before others is empty, or one is no text.
     """
-    found = [
+    results = [
         "" if _nothing(item) else str(item) for item in _items(value, mapped, "choices", place)
     ]
-    while found and not found[-1].strip():
-        found.pop()
-    hole = next((at for at, text in enumerate(found) if not text.strip()), None)
+    while results and not results[-1].strip():
+        results.pop()
+    hole = next((at for at, text in enumerate(results) if not text.strip()), None)
     if hole is not None:
         listed = expression(mapped)
         raise SourceError(
-            f"option {letter(hole) if hole < 26 else hole + 1} of {len(found)} has no text, and "
+            f"option {letter(hole) if hole < 26 else hole + 1} of {len(results)} has no text, and "
             "the letters of the others count it",
             where=place,
             next_step="complete the row, or leave it out with 'exclude'; to show such options as "
@@ -77,7 +77,7 @@ def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
             ", and where the letters count only those with a text, "
             f"\"{{{{ {listed} | reject('in', [none, '']) | list }}}}\"",
         )
-    return found
+    return results
 
 
 def listed_references(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
@@ -120,11 +120,11 @@ def _refuse_entry(
         kind, taken = f"an object (with {keys(item)})", f"[{text_key(item)!r}]"
         through = f"map(attribute={text_key(item)!r})"
     if isinstance(mapped, str):
-        written = f'"{{{{ {expression(mapped)} | {through} | list }}}}"'
+        result = f'"{{{{ {expression(mapped)} | {through} | list }}}}"'
     else:
         # Each entry of a list of mappings gives one text.
-        written = f'["{{{{ {expression(mapped[at])}{taken} }}}}", …]'
-    step = f"write {field}: {written}, or another expression that gives texts"
+        result = f'["{{{{ {expression(mapped[at])}{taken} }}}}", …]'
+    step = f"write {field}: {result}, or another expression that gives texts"
     if isinstance(item, bytes):
         kind, step = "bytes", BYTES
     raise SourceError(
@@ -222,8 +222,8 @@ class SourceRowReader:
         same = sum(alike for _, _, alike in self._twice)
         other = len(self._twice) - same
         places = [
-            f"id {one!r} in rows {self._ids[one][0]} and {number}"
-            for one, number, _ in self._twice[:_SHOWN]
+            f"id {item!r} in rows {self._ids[item][0]} and {number}"
+            for item, number, _ in self._twice[:_SHOWN]
         ]
         steps = []
         if same:
@@ -274,8 +274,8 @@ class SourceRowReader:
         Raises:
             SourceError: it is a list or an object.
         """
-        found = self._value(name, row)
-        return None if found is None else text_of(found, getattr(self.fields, name), name, place)
+        value = self._value(name, row)
+        return None if value is None else text_of(value, getattr(self.fields, name), name, place)
 
     def images(self, row: Row) -> Any:
         """What `fields.images` gives; None where it is not mapped."""
@@ -310,16 +310,16 @@ def each_item(source: Source, rows: Iterable[Row], *, where: str) -> Iterator[Ro
                 next_step="name a column that holds a list, or take 'each' away",
             )
         for index, item in enumerate(items):
-            one = Line({**row, "_item": item, "_index": index})
+            line = Line({**row, "_item": item, "_index": index})
             if place := getattr(row, "place", None):
-                one.place = place
-            yield one
+                line.place = place
+            yield line
 
 
 def _named(source: Source) -> list[str]:
     """What a source's mappings and filters name."""
     fields = source.fields.model_dump(exclude_none=True) if source.fields else {}
-    listed = (one if isinstance(one, list) else [one] for one in fields.values())
+    listed = (field if isinstance(field, list) else [field] for field in fields.values())
     return [*(str(name) for names in listed for name in names), *source.where, *source.exclude,
             source.each or ""]  # fmt: skip
 
@@ -346,8 +346,8 @@ def _complete(source: Source) -> tuple[Fields, str]:
 def _scorer(name: str, *, where: str) -> Scorer:
     if name == NO_RULE:
         return _NO_RULE
-    found: Scorer = SCORERS.get(name, where=where)
-    return found
+    scorer: Scorer = SCORERS.get(name, where=where)
+    return scorer
 
 
 def _readers(fields: Fields, where: str) -> dict[str, Callable[[Row], Any]]:
@@ -405,18 +405,18 @@ class _Condition:
 
     def meets(self, row: Row) -> bool:
         """Whether the row has the value; a key that the row leaves out is None."""
-        found = self._read(row)
-        if found == self.value:
+        result = self._read(row)
+        if result == self.value:
             self.met = True
-        elif len(self._seen) < _SEEN and isinstance(found, str | int | float | bool | None):
-            self._seen.setdefault(found)
-        return bool(found == self.value)
+        elif len(self._seen) < _SEEN and isinstance(result, str | int | float | bool | None):
+            self._seen.setdefault(result)
+        return bool(result == self.value)
 
     def instead(self) -> str:
         """What the column has in place of the value."""
         seen = list(self._seen)
-        same = [one for one in seen if str(one) == str(self.value)]
-        texts = [one for one in seen if isinstance(one, str)]
+        same = [item for item in seen if str(item) == str(self.value)]
+        texts = [item for item in seen if isinstance(item, str)]
         if same:
             return f"write {_shown(same[0])}: the column holds {_kind(same[0])}"
         if isinstance(self.value, str) and texts:
@@ -464,17 +464,17 @@ class Filtered:
         """
         if not self._rows:
             return []
-        for one in self._where:
-            if not one.met:
-                self._sparse.check(one.name)
+        for item in self._where:
+            if not item.met:
+                self._sparse.check(item.name)
                 raise SourceError(
                     f"'where' of source {self._source!r} matches nothing: no row of "
-                    f"{self._rows:,} has {one.column} = {_shown(one.value)}",
-                    where=f"{self._place}, {one.name}",
-                    next_step=one.instead(),
+                    f"{self._rows:,} has {item.column} = {_shown(item.value)}",
+                    where=f"{self._place}, {item.name}",
+                    next_step=item.instead(),
                 )
         if self._where and not self._taken:
-            both = " and ".join(f"{one.column} = {one.value!r}" for one in self._where)
+            both = " and ".join(f"{entry.column} = {entry.value!r}" for entry in self._where)
             raise SourceError(
                 f"'where' of source {self._source!r} matches nothing: none of "
                 f"{self._rows:,} rows has {both} at once",
@@ -482,9 +482,9 @@ class Filtered:
                 next_step="correct 'where', or take the source out of the recipe",
             )
         return [
-            f"'exclude' of source {self._source!r} leaves nothing out: {self._not_met(one)}"
-            for one in self._exclude
-            if not one.met
+            f"'exclude' of source {self._source!r} leaves nothing out: {self._not_met(entry)}"
+            for entry in self._exclude
+            if not entry.met
         ]
 
     def _not_met(self, one: _Condition) -> str:
@@ -697,8 +697,8 @@ def _check_percent(policy: Any, place: str) -> None:
 
 def examples() -> dict[str, list[Mapping[str, Any]]]:
     """Title → examples: a mapping, what it says, and what it gives for a row."""
-    found: dict[str, list[Mapping[str, Any]]] = yaml.safe_load(_text("mappings.yaml"))
-    return found
+    data: dict[str, list[Mapping[str, Any]]] = yaml.safe_load(_text("mappings.yaml"))
+    return data
 
 
 def page() -> Iterator[str]:

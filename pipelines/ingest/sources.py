@@ -126,8 +126,8 @@ def ingest(sources: Sequence[Source], *, base: Path, images: Path | None = None)
     notes: list[str] = []
     for listed in sources:
         source = from_catalog(listed)
-        where, found, origin = _open(source, base)
-        rows = each_item(source, found, where=where)
+        where, result, origin = _open(source, base)
+        rows = each_item(source, result, where=where)
         if source.shuffle_seed is not None:
             shuffled = list(rows)
             random.Random(source.shuffle_seed).shuffle(shuffled)
@@ -169,11 +169,11 @@ def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], di
         )
         origin = source.model_dump(include={"hub_id", "config", "split", "revision"})
         return f"{source.hub_id}@{commit[:12]}", rows, origin
-    found = files.expand(str(source.path), base=base, where=f"source {source.name!r}")
-    origin = {"files": [{"name": path.name, "sha256": files.sha256(path)} for path in found]}
-    several = len(found) > 1
-    rows = _placed(found, source.format) if several else files.rows(found[0], source.format)
-    return ", ".join(path.name for path in found), rows, origin
+    result = files.expand(str(source.path), base=base, where=f"source {source.name!r}")
+    origin = {"files": [{"name": path.name, "sha256": files.sha256(path)} for path in result]}
+    several = len(result) > 1
+    rows = _placed(result, source.format) if several else files.rows(result[0], source.format)
+    return ", ".join(path.name for path in result), rows, origin
 
 
 def _placed(paths: list[Path], declared: str | None = None) -> Iterator[dict[str, Any]]:
@@ -242,7 +242,7 @@ class Revision:
 
 def revisions(sources: Sequence[Source]) -> list[Revision]:
     """Ask the hub about every hub source, in recipe order."""
-    found = []
+    results = []
     for listed in sources:
         source = from_catalog(listed)
         if not source.on_hub:
@@ -253,10 +253,10 @@ def revisions(sources: Sequence[Source]) -> list[Revision]:
             branch = None if asked.pinned else wanted
             commit = resolve(hub_id, branch, where=f"source {name!r}")
         except SourceError as error:
-            found.append(Revision(name, hub_id, wanted, None, error.what))
+            results.append(Revision(name, hub_id, wanted, None, error.what))
         else:
-            found.append(Revision(name, hub_id, wanted, commit))
-    return found
+            results.append(Revision(name, hub_id, wanted, commit))
+    return results
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ def _script_of(letter: str) -> str:
 @lru_cache(maxsize=4)
 def _table(file: Path) -> dict[tuple[str, ...], list[int]]:
     """(scorer, task, …) cut at every depth → `COUNTS`; this version only."""
-    found: dict[tuple[str, ...], list[int]] = {}
+    table: dict[tuple[str, ...], list[int]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
             known = SCORERS.targets.get(row["scorer"])
@@ -147,10 +147,10 @@ def _table(file: Path) -> dict[tuple[str, ...], list[int]]:
                 continue
             key = (row["scorer"], *(row[name] for name in Kind._fields))
             for depth in range(1, len(key) + 1):
-                counts = found.setdefault(key[:depth], [0] * len(COUNTS))
+                counts = table.setdefault(key[:depth], [0] * len(COUNTS))
                 for at, name in enumerate(COUNTS):
                     counts[at] += int(row[name])
-    return found
+    return table
 
 
 def rates(scorer: str, kind: Kind, *, enough: int = ENOUGH, file: Path = FILE) -> Rates | None:
@@ -266,13 +266,13 @@ def label_errors(queries: pa.Table, responses: pa.Table, labels: pa.Table) -> di
 
 def _kinds(cells: Counter[_Cell], every: int) -> list[dict[str, Any]]:
     """Labels of each deciding scorer, kind of answer and verdict, and how probably it is right."""
-    found: Counter[tuple[str, Kind, str]] = Counter()
+    counts: Counter[tuple[str, Kind, str]] = Counter()
     for (_, scorer, kind, outcome, _), n in cells.items():
-        found[scorer, kind, outcome] += n * every
+        counts[scorer, kind, outcome] += n * every
     return [
         {"scorer": scorer, **kind._asdict(), "verdict": outcome, "labels": n}
         | {"p_correct": p_correct(scorer, outcome, kind)}
-        for (scorer, kind, outcome), n in sorted(found.items())
+        for (scorer, kind, outcome), n in sorted(counts.items())
     ]
 
 
@@ -285,14 +285,14 @@ def _corrected(cells: Counter[_Cell]) -> dict[str, list[float]]:
         counts[1] += n
         counts[2] += outcome == "abstain"
     parts: dict[str, list[tuple[int, int, Corrected | None]]] = defaultdict(list)
-    for (model, _, found), (right, n, abstained) in groups.items():
-        measured = found.with_abstentions if found and abstained else found
+    for (model, _, result), (right, n, abstained) in groups.items():
+        measured = result.with_abstentions if result and abstained else result
         parts[model].append((n, right, corrected_accuracy(right, n, measured)))
     out = {}
     for model, done in sorted(parts.items()):
         total = sum(n for n, _, _ in done)
-        if all(one is not None for _, _, one in done):
-            mean = sum(n * one.accuracy for n, _, one in done if one) / total
+        if all(item is not None for _, _, item in done):
+            mean = sum(n * item.accuracy for n, _, item in done if item) / total
             half = math.sqrt(sum((n * (one.high - one.low) / 2) ** 2 for n, _, one in done if one))
             labelled = sum(right for _, right, _ in done) / total
             bounds = (max(0.0, mean - half / total), min(1.0, mean + half / total))

@@ -123,12 +123,12 @@ def load_template(default: str, given: str | None, *, names: frozenset[str]) -> 
     if given is None:
         return _newest(default)
     if _TEMPLATES_RE["name"].search(given):
-        found, where = Template("file", given), "the prompt in `template`"
+        template, where = Template("file", given), "the prompt in `template`"
     elif given in shipped():
-        found, where = _newest(given), f"template {given!r}"
+        template, where = _newest(given), f"template {given!r}"
     else:
-        found, where = Template("file", read_template(Path(given))), given
-    used = set(_TEMPLATES_RE["name"].findall(found.text))
+        template, where = Template("file", read_template(Path(given))), given
+    used = set(_TEMPLATES_RE["name"].findall(template.text))
     for name in sorted(used - names):
         raise BadInput(
             f"the prompt template uses {{{{{name}}}}}, which nothing fills",
@@ -137,7 +137,7 @@ def load_template(default: str, given: str | None, *, names: frozenset[str]) -> 
         )
     if not used & {"answer", "answers", "numbered"}:
         raise _no_answer(where)
-    return found
+    return template
 
 
 def read_template(path: Path) -> str:
@@ -300,13 +300,13 @@ def rating_in(text: str, lowest: int = 1) -> float | None:
     Both are what the prompt of RouterXBench (appendix B.1, Figure 5) leads to. Null
     without one, or when the number is off the scale.
     """
-    found = _last(text)
-    if found is None:
+    result = _last(text)
+    if result is None:
         single = _REPLY_RE["rating"].findall(text)
-        found = single[-1] if single else None
-    if not found or not re.fullmatch(r"\d{1,2}(\.\d{1,4})?", found):
+        result = single[-1] if single else None
+    if not result or not re.fullmatch(r"\d{1,2}(\.\d{1,4})?", result):
         return None
-    n = float(found)
+    n = float(result)
     return n if lowest <= n <= 10 else None
 
 
@@ -321,25 +321,25 @@ def winners_in(text: str, n: int, *, numbered: bool = True) -> frozenset[int] | 
     Where answers are numbered, `LLM 1 and LLM 3`, `LLM 1, 3` or `LLMs 1 and 3` without brackets
     is read, the form that the prompt of the confidence-driven router (appendix A.4) asks for.
     """
-    found = _last(text)
-    if found is None and not numbered:
+    result = _last(text)
+    if result is None and not numbered:
         return None  # `LLM 2` is no answer's name, but perhaps a word of one
-    if found is None:
+    if result is None:
         lists = " ".join(_REPLY_RE["numbered"].findall(text))
         places = [int(number) - 1 for number in re.findall(r"\d+", lists)]
         named = frozenset(places)
         return named if named and all(0 <= place < n for place in named) else None
-    if found.lower() == "none":
+    if result.lower() == "none":
         return frozenset()
-    letters = [part.strip().upper() for part in found.split(",")]
+    letters = [part.strip().upper() for part in result.split(",")]
     if any(len(letter) != 1 or letter not in LETTERS[:n] for letter in letters):
         return None
     return frozenset(LETTERS.index(letter) for letter in letters)
 
 
 def _last(text: str) -> str | None:
-    found = _REPLY_RE["brackets"].findall(text)
-    return str(found[-1]) if found else None
+    result = _REPLY_RE["brackets"].findall(text)
+    return str(result[-1]) if result else None
 
 
 # Language models as judges; blind to which model answered.
@@ -432,10 +432,10 @@ def _said(
     if n is None or bar is None:
         reason = f"{by.reference_model} has no rating on this query to compare with"
         return {"outcome": "error", "reason": reason}
-    found = {"outcome": _outcome(n >= bar), "extracted": f"{n:g}"}
+    result = {"outcome": _outcome(n >= bar), "extracted": f"{n:g}"}
     if bars is None:
-        return found | {"score": (n - by.lowest) / (10 - by.lowest)}
-    return found | {"extracted": f"{n:g} against {bar:g}"}
+        return result | {"score": (n - by.lowest) / (10 - by.lowest)}
+    return result | {"extracted": f"{n:g} against {bar:g}"}
 
 
 def _choose(
@@ -467,7 +467,7 @@ def _choose(
     )
     rows, costs = [], Costs()
     for part, *requests in pairs:
-        both = [found for r in requests if (found := results.answers.get(r.request_hash))]
+        both = [result for r in requests if (result := results.answers.get(r.request_hash))]
         if len(both) < 2:
             continue
         spent = [costs.of(attempt) for attempt in both]
@@ -563,7 +563,7 @@ def verdict_in(text: str) -> str | None:
     """
     text = without_thoughts(text).strip()[-_XVERIFY_MOST:]
     first = _XVERIFY_RE["first"].match(text)
-    said = {found[1].lower() for found in _XVERIFY_RE["marked"].finditer(text)}
+    said = {match[1].lower() for match in _XVERIFY_RE["marked"].finditer(text)}
     if first:
         said.add(first[1].lower())
     return said.pop() if len(said) == 1 else None
@@ -579,7 +579,7 @@ def alternatives(references: Sequence[str]) -> str:
     """One reference as it is; several as a list that says that any of them is right."""
     if len(references) <= 1:
         return "".join(references)
-    listed = "\n".join(f"{number}. {one}" for number, one in enumerate(references, start=1))
+    listed = "\n".join(f"{number}. {item}" for number, item in enumerate(references, start=1))
     return f"any one of these {len(references)} alternatives:\n{listed}"
 
 
@@ -645,8 +645,8 @@ def ask_verifiers_and_judges(
     Raises:
         BadInput: a policy names a verifier or judge that the recipe does not define.
     """
-    verifiers = {f"xverify:{one.name}": one for one in policy.verifiers}
-    judges = {f"judge:{one.name}": one for one in policy.judges}
+    verifiers = {f"xverify:{verifier.name}": verifier for verifier in policy.verifiers}
+    judges = {f"judge:{item.name}": item for item in policy.judges}
     figures: dict[str, Any] = {}
     while True:
         wanted = open_steps(queries, responses, verdicts, policy=policy)
@@ -695,9 +695,9 @@ def least_certain_first(
         if row["scorer"] == asked[row["query_id"]]["scorer"]:
             rule[row["query_id"], row["model_id"], row["sample"]] = row["outcome"]
     unsure = dict.fromkeys(keys, 0.0)
-    for one in answers(queries, responses, only=keys):
-        of = asked[one.key[0]]
-        kind = kind_of(of["scorer"], one.references, of["choices"], one.text)
-        chance = p_correct(of["scorer"], rule.get(one.key, ""), kind)
-        unsure[one.key] = 0.0 if chance is None else abs(chance - 0.5)
+    for answer in answers(queries, responses, only=keys):
+        of = asked[answer.key[0]]
+        kind = kind_of(of["scorer"], answer.references, of["choices"], answer.text)
+        chance = p_correct(of["scorer"], rule.get(answer.key, ""), kind)
+        unsure[answer.key] = 0.0 if chance is None else abs(chance - 0.5)
     return sorted(keys, key=lambda key: (unsure[key], key))

@@ -355,7 +355,7 @@ def trusts_grades(policy: Policy) -> bool:
 def _steps(known: set[str], policy: Policy, scorer: str) -> list[str]:
     steps = [] if scorer == NO_RULE else [scorer]
     for name in policy.then:
-        family = sorted(one for one in known if one.startswith(f"{name}:"))
+        family = sorted(item for item in known if item.startswith(f"{name}:"))
         steps += [step for step in (family or [name]) if step not in steps]
     return steps
 
@@ -496,8 +496,8 @@ def answers(
     """
     if only is not None:
         place = {key: number for number, key in enumerate(only)}
-        found = [one for one in answers(queries, responses) if one.key in place]
-        yield from sorted(found, key=lambda one: place[one.key])
+        results = [entry for entry in answers(queries, responses) if entry.key in place]
+        yield from sorted(results, key=lambda entry: place[entry.key])
         return
     asked = {
         row["query_id"]: row
@@ -506,9 +506,9 @@ def answers(
     columns = ["query_id", "model_id", "sample", "text", "graded_against"]
     for batch in with_text(responses).select(columns).to_batches(max_chunksize=1000):
         for query_id, model_id, sample, text, own in zip(*batch.to_pydict().values(), strict=True):
-            one = asked[query_id]
-            references = tuple(one["references"] if own is None else own)
-            yield AnswerToJudge((query_id, model_id, sample), one["prompt"], references, text)
+            item = asked[query_id]
+            references = tuple(item["references"] if own is None else own)
+            yield AnswerToJudge((query_id, model_id, sample), item["prompt"], references, text)
 
 
 def verdict(
@@ -644,14 +644,14 @@ def open_steps(
     rules = policy or Label()
     matrix = lay_out(queries, responses, _entering(verdicts, rules))
     decisions = _apply_policies(queries, matrix, rules)
-    found = {name: _without(name, responses, verdicts) for name in rules.opinions}
+    steps = {name: _without(name, responses, verdicts) for name in rules.opinions}
     for name, parts in sorted(decisions.wanted.items()):
         rows = np.sort(np.concatenate(parts))
         rows = rows[~decisions.by_person[rows]]
         pair = pa.array(matrix.pair[rows])
         ids = [matrix.query_ids.take(pair), matrix.model_ids.take(pair), matrix.sample[rows]]
-        found[name] = keys(pa.table(ids, names=["query_id", "model_id", "sample"]))
-    return {name: wanted for name, wanted in found.items() if wanted}
+        steps[name] = keys(pa.table(ids, names=["query_id", "model_id", "sample"]))
+    return {name: wanted for name, wanted in steps.items() if wanted}
 
 
 def _entering(verdicts: pa.Table, policy: Label) -> pa.Table:
@@ -676,8 +676,8 @@ def _apply_policies(queries: pa.Table, matrix: VerdictMatrix, policy: Label) -> 
     known = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
     kind_of = np.array([known[kind] for kind in kinds], np.int64)[matrix.query][matrix.pair]
     decisions = PolicyDecisions(len(matrix.pair))
-    defined = [f"xverify:{one.name}" for one in policy.verifiers]
-    defined += [f"judge:{one.name}" for one in policy.judges]
+    defined = [f"xverify:{verifier.name}" for verifier in policy.verifiers]
+    defined += [f"judge:{judge.name}" for judge in policy.judges]
     for (task, scorer), code in known.items():
         rows = np.flatnonzero(kind_of == code)
         apply_policy(matrix, policy.policy_of(task), scorer, rows, decisions, defined)

@@ -98,7 +98,7 @@ def read_all(
 def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
     """What each row's scorer says; exceptions become `error` readings."""
     read, unmarked = _at_once(shard)
-    rest = [at for at, one in enumerate(read) if one is None]
+    rest = [at for at, item in enumerate(read) if item is None]
     rows = shard.rows.select(["question", "text", "graded_against", "status"]).take(rest)
     places = rows.column("question").unique()
     questions = dict(zip(places.to_pylist(), shard.questions.take(places).to_pylist(), strict=True))
@@ -117,7 +117,7 @@ def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
             raise  # a refusal to run is the person's to settle, and lack of memory too: no row's
         except Exception as error:  # any other failure is one row's
             read[at] = _failed(f"{type(error).__name__}: {error}"[:500])
-    return [one for one in read if one is not None]
+    return [item for item in read if item is not None]
 
 
 def _at_once(shard: Shard) -> tuple[list[Read | None], set[int]]:
@@ -131,14 +131,14 @@ def _at_once(shard: Shard) -> tuple[list[Read | None], set[int]]:
         if (at_once := SCORERS.get(name).at_once) is None:
             continue
         rows, letters, choices = _lettered(shard, name)
-        found = at_once(shard.rows.column("text").take(rows).to_pylist())
-        for row, one, letter, most in zip(rows.to_pylist(), found, letters, choices, strict=True):
-            if one is UNMARKED:
+        result = at_once(shard.rows.column("text").take(rows).to_pylist())
+        for row, item, letter, most in zip(rows.to_pylist(), result, letters, choices, strict=True):
+            if item is UNMARKED:
                 unmarked.add(row)
-            elif one is not None and one.letter in LETTERS[:most]:
-                right = one.letter == LETTERS[letter]
-                said, why = "correct" if right else "incorrect", f"{one.how}: {one.letter}"
-                read[row] = (said, float(right), one.letter, one.start, one.end, False, why)
+            elif item is not None and item.letter in LETTERS[:most]:
+                right = item.letter == LETTERS[letter]
+                said, why = "correct" if right else "incorrect", f"{item.how}: {item.letter}"
+                read[row] = (said, float(right), item.letter, item.start, item.end, False, why)
     return read, unmarked
 
 
@@ -146,8 +146,8 @@ def _lettered(shard: Shard, scorer: str) -> tuple[pa.Array, list[int], list[int]
     """Rows of a scorer with a text whose one reference is an option's letter; it; the options."""
     at, texts = shard.rows.column("question"), shard.rows.column("text")
     name, metadata, choices, references = (
-        shard.questions.column(one).take(at)
-        for one in ("scorer", "metadata", "choices", "references")
+        shard.questions.column(item).take(at)
+        for item in ("scorer", "metadata", "choices", "references")
     )
     own = shard.rows.column("graded_against").cast(references.type)
     letters = pc.index_in(  # several references are no letter
@@ -270,7 +270,7 @@ def file_verdicts(
     for shard, read in read_all(shards, jobs=jobs, options=dict(options or {})):
         names = shard.rows.column("scorer").to_pylist()
         said = (
-            pa.array(one, kind) for one, kind in zip(zip(*read, strict=True), _TYPES, strict=True)
+            pa.array(item, kind) for item, kind in zip(zip(*read, strict=True), _TYPES, strict=True)
         )
         filed.append(_filed(shard.rows, names, [filed_by[name] for name in names], *said))
     return VERDICTS.check(pa.concat_tables([*filed, _given(responses)]))
@@ -375,8 +375,8 @@ def rescored(queries: pa.Table, scorers: Mapping[str, str]) -> tuple[pa.Table, l
 def reworded(queries: pa.Table, stored: pa.Table) -> dict[str, int]:
     """Source → questions whose prompt is another one than that under which they were stored."""
     columns = ["query_id", "source", "prompt"]
-    found = answer("reworded", queries=queries.select(columns), stored=stored.select(columns))
-    return dict(zip(*found.to_pydict().values(), strict=True))
+    result = answer("reworded", queries=queries.select(columns), stored=stored.select(columns))
+    return dict(zip(*result.to_pydict().values(), strict=True))
 
 
 # What a new labelling changes: labels, ranks of models, ranks of tasks.

@@ -85,11 +85,11 @@ class Withheld:
         if not closed:
             return None
         names = pa.array(closed, pa.string())
-        found = [
+        results = [
             part.column("query_id").filter(pc.is_in(part.column("source"), value_set=names))
             for part in queries
         ]
-        chunks = [chunk for ids in found for chunk in ids.chunks]
+        chunks = [chunk for ids in results for chunk in ids.chunks]
         return cls(pa.concat_arrays([pa.array([], pa.string()), *chunks]))
 
     def replace(self, name: str, table: pa.Table) -> pa.Table:

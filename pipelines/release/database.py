@@ -68,8 +68,8 @@ def write_table(
     held: list[pa.Table] = []
     ids = sorted_ids(contract)
     with GroupWriter(folder / file, contract.schema, sorted_ids=ids) as writer:
-        for given in cut(contract, table) if isinstance(table, pa.Table) else table.parts():
-            part = contract.check(change(given) if change else given, where="release", keyed=False)
+        for item in cut(contract, table) if isinstance(table, pa.Table) else table.parts():
+            part = contract.check(change(item) if change else item, where="release", keyed=False)
             part, unique = ordered(contract, part)
             if not unique:
                 contract.check(part, where="release")  # says which keys are repeated
@@ -195,7 +195,7 @@ def comment(connection: Any, name: str, kind: str) -> None:
     contract = CONTRACTS[name]
     connection.execute(f'COMMENT ON {kind} "{name}" IS {quoted(contract.description)}')
     there = connection.table(name).columns
-    for column in (one for one in contract.columns if one.name in there):
+    for column in (item for item in contract.columns if item.name in there):
         says = column.full_description + (f" [{column.unit}]" if column.unit else "")
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(says)}')
 
@@ -222,7 +222,7 @@ def database_content(path: Path, names: Iterable[str]) -> tuple[str, dict[str, s
     """
     import duckdb
 
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         for name in names:
             contract = CONTRACTS[name]
@@ -233,8 +233,8 @@ def database_content(path: Path, names: Iterable[str]) -> tuple[str, dict[str, s
                 for batch in rows.to_arrow_reader(_BATCH):
                     part = pa.Table.from_batches([batch])
                     digest.update(contract.conform(part, where=str(path)))
-            found[name] = digest.hexdigest()
-    return combine(found), found
+            result[name] = digest.hexdigest()
+    return combine(result), result
 
 
 def _in_parts(connection: Any, name: str) -> list[str]:

@@ -103,14 +103,14 @@ def _by_split(run: Runner, folder: Path, queries: int) -> Iterator[Callable[[pa.
 
         def write(rows: pa.Table) -> None:
             for name, split in split_of.items():
-                found = split[rows.column("query_no").to_numpy()]
-                for code in np.unique(found):
+                result = split[rows.column("query_no").to_numpy()]
+                for code in np.unique(result):
                     file = split_file(name, SPLITS[code])
                     if file not in writers:
                         (folder / file).parent.mkdir(parents=True, exist_ok=True)
                         writer = GroupWriter(folder / file, OUTCOMES.schema, counting=["query_no"])
                         writers[file] = stack.enter_context(writer)
-                    writers[file].write(rows.filter(pa.array(found == code)))
+                    writers[file].write(rows.filter(pa.array(result == code)))
 
         yield write
 
@@ -126,7 +126,7 @@ def _write_wide(run: Runner, path: Path, queries: pa.ChunkedArray, models: Seque
             scores = np.full((len(models), len(ids)), np.nan, dtype=np.float32)
             query, model, score = (column.to_numpy() for column in rows.columns)
             scores[model, query - first] = score
-            columns = [pa.array(one, from_pandas=True) for one in scores]
+            columns = [pa.array(item, from_pandas=True) for item in scores]
             out.write(pa.Table.from_arrays([ids, *columns], schema=schema))
 
 

@@ -57,7 +57,7 @@ def diff_releases(before: Path, after: Path) -> Diff:
 
     manifests = {"a": read_manifest(before), "b": read_manifest(after)}
     folders = {"a": before, "b": after}
-    found: dict[str, pa.Table] = {}
+    result: dict[str, pa.Table] = {}
     with runner(_SQL, threads=2) as run:
         for name, sql in run.statements.items():
             table = re.findall(r"\ba_(\w+)", sql)[0]
@@ -75,26 +75,26 @@ def diff_releases(before: Path, after: Path) -> Diff:
                         where=str(path),
                         next_step="run `routeyard verify` on that release",
                     ) from error
-            found[name] = _difference(run, name, table)
-    found["certificate"] = _certificates(manifests["a"], manifests["b"])
+            result[name] = _difference(run, name, table)
+    result["certificate"] = _certificates(manifests["a"], manifests["b"])
     names = {side: f"{m.name} {m.version}" for side, m in manifests.items()}
-    return Diff(names["a"], names["b"], found)
+    return Diff(names["a"], names["b"], result)
 
 
 def _certificates(before: Manifest, after: Manifest) -> pa.Table:
     """Verdict, best model and figures that differ, in the words of the certificates."""
     sides = []
     for manifest in (before, after):
-        found = _fields(_fields(manifest.figures.get("certify")).get("certificate"))
-        values = {name: found.get(name) for name in ("verdict", "best_single", "measure")}
-        figures = _fields(found.get("figures"))
+        fields = _fields(_fields(manifest.figures.get("certify")).get("certificate"))
+        values = {name: fields.get(name) for name in ("verdict", "best_single", "measure")}
+        figures = _fields(fields.get("figures"))
         values |= {f"figures.{name}": _fields(one).get("value") for name, one in figures.items()}
         sides.append({name: _shown(value) for name, value in values.items()})
-    one, two = sides
+    item, two = sides
     rows = [
-        {"figure": name, "before": one.get(name), "after": two.get(name)}
-        for name in dict.fromkeys([*one, *two])
-        if one.get(name) != two.get(name)
+        {"figure": name, "before": item.get(name), "after": two.get(name)}
+        for name in dict.fromkeys([*item, *two])
+        if item.get(name) != two.get(name)
     ]
     columns = [(name, pa.string()) for name in ("figure", "before", "after")]
     return pa.Table.from_pylist(rows, schema=pa.schema(columns))

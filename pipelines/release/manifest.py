@@ -136,9 +136,9 @@ class Contents(Content):
 
 def content(table: pa.Table, *, without: Collection[str] = ()) -> str:
     """`Content` of a table in memory."""
-    found = Content(table.schema, without=without)
-    found.update(table)
-    return found.hexdigest()
+    result = Content(table.schema, without=without)
+    result.update(table)
+    return result.hexdigest()
 
 
 def combine(parts: Mapping[str, str]) -> str:
@@ -219,10 +219,10 @@ def read_manifest(release: Path) -> Manifest:
     except (OSError, UnicodeDecodeError) as error:
         raise _damaged(path, error) from error
     try:
-        found = json.loads(
+        data = json.loads(
             text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite
         )
-        manifest = Manifest.model_validate(found)
+        manifest = Manifest.model_validate(data)
         manifest.to_json().encode()  # half a surrogate pair is no text that can be hashed
     except ValidationError as error:
         raise _damaged(path, ValueError(_first_errors(error))) from error
@@ -266,19 +266,19 @@ def _readable(manifest: Manifest, path: Path) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the key {twice[:100]!r} occurs twice")
-    return found
+    return result
 
 
 def _finite(text: str) -> float:
-    found = float(text)
-    if not math.isfinite(found):
+    finite = float(text)
+    if not math.isfinite(finite):
         raise ValueError(f"{text[:40]} is no number")
-    return found
+    return finite
 
 
 def _first_errors(error: ValidationError) -> str:
@@ -414,8 +414,8 @@ def existing(folder: Path) -> list[Version]:
     """Versions under `releases/<name>/`, oldest first."""
     if not folder.is_dir():
         return []
-    found = (parse(path.name) for path in folder.iterdir() if path.is_dir())
-    return sorted(version for version in found if version is not None)
+    result = (parse(path.name) for path in folder.iterdir() if path.is_dir())
+    return sorted(version for version in result if version is not None)
 
 
 def next_version(

@@ -81,8 +81,8 @@ def check_types(names: list[str], types: list[Any]) -> None:
         QueryError: the column, and how to ask for its text.
     """
     for name, kind in zip(names, types, strict=True):
-        if found := next((one for one in _kinds(kind) if one in INEXACT), None):
-            raise _inexact(name, f"is of type {found.upper()}")
+        if result := next((item for item in _kinds(kind) if item in INEXACT), None):
+            raise _inexact(name, f"is of type {result.upper()}")
 
 
 def check_values(batch: pa.RecordBatch) -> None:
@@ -112,8 +112,8 @@ def _lost(leaf: pa.Array) -> str | None:
     return None
 
 
-def _any(found: pa.Array) -> bool:
-    return bool(pc.any(found, skip_nulls=True).as_py())
+def _any(values: pa.Array) -> bool:
+    return bool(pc.any(values, skip_nulls=True).as_py())
 
 
 def _leaves(column: pa.Array) -> Iterator[pa.Array]:
@@ -163,10 +163,10 @@ def _label_rates(connection: Any, figures: Mapping[str, Any]) -> None:
     """
     import duckdb
 
-    told = figures.get("label_errors") or {}
-    kinds = told.get("kinds") or [] if isinstance(told, Mapping) else None
+    figure = figures.get("label_errors") or {}
+    kinds = figure.get("kinds") or [] if isinstance(figure, Mapping) else None
     try:
-        if not isinstance(kinds, list) or not all(isinstance(one, Mapping) for one in kinds):
+        if not isinstance(kinds, list) or not all(isinstance(kind, Mapping) for kind in kinds):
             raise TypeError(f"it holds {str(kinds)[:60]}")
         sql = statements(Path(__file__).with_name("rates.sql"))
         given = {"kinds": json.dumps(kinds)}
@@ -241,7 +241,7 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
 def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, str]) -> None:
     """The names that the database has under `numbered`, as views of the sealed files."""
     connection.execute("ATTACH ':memory:' AS numbered")
-    found = {
+    result = {
         "queries": _counted(views["queries"], "query_no::INTEGER"),
         "models": _counted(views["models"], "model_no::SMALLINT"),
         "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
@@ -250,9 +250,9 @@ def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, s
         "JOIN numbered.main.queries USING (query_id)",
         **{name: f"FROM {_connection_rows(path)}" for name, path in summaries.items()},
     }
-    for name, sql in found.items():
+    for name, sql in result.items():
         connection.execute(f"CREATE VIEW numbered.main.{name} AS {sql}")
-    if "per_task" in found:
+    if "per_task" in result:
         connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
 
 
@@ -517,16 +517,16 @@ def _values(name: str, column: pa.Array | pa.ChunkedArray) -> list[Any]:
         BadInput: one is outside what Python can hold, such as a date after the year 9999.
     """
     try:
-        found: list[Any] = column.to_pylist()
+        values: list[Any] = column.to_pylist()
         if pa.types.is_decimal(column.type) and column.type.scale == 0:
-            return [value if value is None else int(value) for value in found]  # a HUGEINT
+            return [value if value is None else int(value) for value in values]  # a HUGEINT
     except (OverflowError, ValueError) as error:
         raise BadInput(
             f"the column {name!r} holds a value that cannot be shown: {error}",
             where="the answer of the query",
             next_step=f"ask for CAST({name} AS VARCHAR), or --out FILE.parquet",
         ) from error
-    return found
+    return values
 
 
 def _plain(value: Any) -> Any:
@@ -699,12 +699,12 @@ def in_bytes(memory: str) -> int:
     Raises:
         BadInput: it is no amount of memory.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE)
-    if found is None or not float(found[1]):
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE)
+    if match is None or not float(match[1]):
         raise BadInput(f"{memory!r} is no amount of memory", next_step="write it like 4GB or 500MB")
-    unit = found[2].upper()
-    scale = 1024 ** "_KMGT".index(unit) if found[3] and unit else _UNITS[unit]
-    return int(float(found[1]) * scale)
+    unit = match[2].upper()
+    scale = 1024 ** "_KMGT".index(unit) if match[3] and unit else _UNITS[unit]
+    return int(float(match[1]) * scale)
 
 
 class SqlProcess:

@@ -223,14 +223,14 @@ def queries_of(release: OpenRelease, split: str | None = None) -> pa.Table:
     Raises:
         BadInput: the release has none.
     """
-    found = of_split(release, release.arrow("queries"), split)
-    if not found.num_rows:
+    queries = of_split(release, release.arrow("queries"), split)
+    if not queries.num_rows:
         raise BadInput(
             f"the release has no queries of split {split!r}" if split else "no queries",
             where=str(release.path),
             next_step="use train, validation or test",
         )
-    return found
+    return queries
 
 
 def preference_pairs(

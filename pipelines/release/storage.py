@@ -70,13 +70,13 @@ def sealed(release: Path, name: str, entry: FileEntry | None) -> Path:
     path = release / name
     try:
         resolved = path.resolve(strict=True)
-        found = resolved.stat()
+        result = resolved.stat()
     except OSError as error:
         raise _refused(release, f"{name} cannot be read: {error.strerror}") from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(result.st_mode):
         raise _refused(release, f"{name} is not a regular file")
-    if found.st_size != entry.size:
-        says = f"has {found.st_size:,} bytes, the manifest says {entry.size:,}"
+    if result.st_size != entry.size:
+        says = f"has {result.st_size:,} bytes, the manifest says {entry.size:,}"
         raise _refused(release, f"{name} {says}")
     if not resolved.is_relative_to(release.resolve()) or path.is_symlink():
         from routeyard.pipelines.common.files import sha256

@@ -101,16 +101,16 @@ def traits_of(router: Any) -> Traits:
 
     An object may say in `scale` what its scores mean with its settings.
     """
-    found = getattr(router, "traits", None)
-    if not isinstance(found, Traits):
+    result = getattr(router, "traits", None)
+    if not isinstance(result, Traits):
         return Traits()
-    scale = getattr(router, "scale", found.scale)
-    return replace(found, scale=scale) if scale in get_args(Scale) else found
+    scale = getattr(router, "scale", result.scale)
+    return replace(result, scale=scale) if scale in get_args(Scale) else result
 
 
 def unlike_published(router: Any) -> tuple[str, ...]:
     """What of its published settings a fitted router could not honour; empty where it says none."""
-    return tuple(str(one) for one in getattr(router, "not_as_published", ()))
+    return tuple(str(item) for item in getattr(router, "not_as_published", ()))
 
 
 def architectures_of(router: Any) -> tuple[Mapping[str, Any], ...]:
@@ -119,13 +119,13 @@ def architectures_of(router: Any) -> tuple[Mapping[str, Any], ...]:
     Raises:
         BadInput: there are more than the protocol allows.
     """
-    found = tuple(getattr(router, "architectures", ())) or ({},)
-    if len(found) > MOST_ARCHITECTURES:
+    architectures = tuple(getattr(router, "architectures", ())) or ({},)
+    if len(architectures) > MOST_ARCHITECTURES:
         raise BadInput(
-            f"router {getattr(router, 'name', router)!r} lists {len(found)} architectures",
+            f"router {getattr(router, 'name', router)!r} lists {len(architectures)} architectures",
             next_step=f"the protocol tries at most {MOST_ARCHITECTURES}: leave some out",
         )
-    return found
+    return architectures
 
 
 def usable(train: Examples, *, least_models: int = 1) -> Examples:

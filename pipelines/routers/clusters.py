@@ -141,8 +141,8 @@ class AvengersPro:
         known = ~np.isnan(train.labels)
         filled = np.where(known, train.labels, 0.0)
         # One answer at the model's mean keeps small clusters from extremes; not published.
-        one = 0 if self.as_published else 1
-        total, n = np.tile(one * prior, (k, 1)), np.full((k, len(prior)), float(one))
+        item = 0 if self.as_published else 1
+        total, n = np.tile(item * prior, (k, 1)), np.full((k, len(prior)), float(item))
         np.add.at(total, member, filled)
         np.add.at(n, member, known)
         self._means = np.where(n > 0, total / np.maximum(n, 1), prior)
@@ -236,13 +236,13 @@ class TagRouter:
         return np.asarray((total - n * self._overall) / (n + self.prior))
 
     def scores(self, queries: Queries) -> Floats:
-        found = np.tile(self._overall, (len(queries), 1))
+        tile = np.tile(self._overall, (len(queries), 1))
         share = 1 / len(self._scores)
         for position, task in enumerate(self._tasks):
-            found[queries.tasks == task] += share * self._scores[0][position]
+            tile[queries.tasks == task] += share * self._scores[0][position]
         for centres, scores in zip(self._centres, self._scores[1:], strict=True):
-            found += share * scores[closest(queries.vectors(), centres)]
-        return found
+            tile += share * scores[closest(queries.vectors(), centres)]
+        return tile
 
 
 # UMR: a model is its errors in clusters of questions, measured on validation questions.

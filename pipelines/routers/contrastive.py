@@ -68,18 +68,18 @@ def bank_of(
             f"descriptors of several kinds share a space only where they are as long ({said})",
             next_step="make as many frequent tokens as probes: --tokens N --probes N",
         )
-    found = descriptors[some[0]].copy()
+    result = descriptors[some[0]].copy()
     for other in some[1:]:
-        lacks = np.isnan(found[:, 0])
-        found[lacks] = descriptors[other][lacks]
-    bare = np.flatnonzero(np.isnan(found).any(axis=1))
+        lacks = np.isnan(result[:, 0])
+        result[lacks] = descriptors[other][lacks]
+    bare = np.flatnonzero(np.isnan(result).any(axis=1))
     if len(bare):
         raise BadInput(
             f"{len(bare)} of {len(names)} models have no descriptor, such as {names[bare[0]]!r}",
             next_step="`--kind perplexity_fingerprint` and `--kind text_footprint` need answers "
             f"only: {HOW}",
         )
-    return unit(found)
+    return unit(result)
 
 
 def unit(vectors: Vectors) -> Vectors:
@@ -106,7 +106,7 @@ def nearest_models(queries: Vectors, bank: Vectors, k: int) -> tuple[Ints, Float
     index.add(np.ascontiguousarray(bank))
     near, at = index.search(np.ascontiguousarray(queries), min(k, len(bank)))
     order = np.lexsort((at, -near), axis=1)
-    at, near = (np.take_along_axis(one, order, axis=1) for one in (at, near))
+    at, near = (np.take_along_axis(item, order, axis=1) for item in (at, near))
     return at.astype(np.int64), near.astype(np.float64)
 
 
@@ -285,8 +285,8 @@ class DescriptorRouter(Trained):
         import torch
 
         with torch_in_one_thread(), torch.no_grad():
-            found = self._network(torch.from_numpy(np.ascontiguousarray(self.inputs(queries))))
-        return unit(found.numpy())
+            network = self._network(torch.from_numpy(np.ascontiguousarray(self.inputs(queries))))
+        return unit(network.numpy())
 
     def scores(self, queries: Queries) -> Floats:
         at, near = nearest_models(self.placed(queries), self._bank, self.settings["k"])

@@ -19,8 +19,8 @@ def described(name: str) -> dict[str, Any]:
     made = ROUTERS.get(name)
     traits = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(traits_of(made)).items()}
     published = {
-        preset: {setting: asdict(one) for setting, one in constants(name, preset).items()}
+        preset: {setting: asdict(constant) for setting, constant in constants(name, preset).items()}
         for preset in presets_of(name)[1:]
     }
-    tried = [dict(one) for one in architectures_of(made)]
+    tried = [dict(item) for item in architectures_of(made)]
     return {"name": name, **traits, "architectures": tried, "presets": published}

@@ -159,8 +159,8 @@ def factorised(inputs: int, dimension: int, start: Vectors, *, bias: bool = True
                 self.bias = nn.Parameter(torch.from_numpy(start.copy())) if bias else None
 
             def forward(self, x: Any) -> Any:
-                found = self.project(x) @ self.models.T
-                return found if self.bias is None else found + self.bias
+                result = self.project(x) @ self.models.T
+                return result if self.bias is None else result + self.bias
 
         return Factors()
 

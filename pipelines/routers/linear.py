@@ -158,9 +158,9 @@ def solved(vectors: Vectors, values: Floats, alpha: float) -> tuple[Floats, Floa
         some = some - centre
         y = values[np.ix_(rows, models)]
         gram = some.T @ some + alpha * np.eye(x.shape[1])
-        found = np.linalg.solve(gram, some.T @ (y - y.mean(axis=0)))
-        weights[:, models] = found
-        level[models] = y.mean(axis=0) - centre @ found
+        solve = np.linalg.solve(gram, some.T @ (y - y.mean(axis=0)))
+        weights[:, models] = solve
+        level[models] = y.mean(axis=0) - centre @ solve
     return weights, level
 
 
@@ -294,11 +294,11 @@ def models_of(arms: Arms | None, columns: int) -> Ints:
 
 def _by_model(values: Floats, model: Ints) -> Floats:
     """(n, models) mean of the known values of each model's arms; NaN where none is known."""
-    found = np.empty((len(values), int(model.max()) + 1))
-    for k in range(found.shape[1]):
+    result = np.empty((len(values), int(model.max()) + 1))
+    for k in range(result.shape[1]):
         arms = values[:, model == k]
         known = ~np.isnan(arms)
         count = known.sum(axis=1)
         total = np.where(known, arms, 0.0).sum(axis=1)
-        found[:, k] = np.where(count, total / np.maximum(count, 1), np.nan)
-    return found
+        result[:, k] = np.where(count, total / np.maximum(count, 1), np.nan)
+    return result

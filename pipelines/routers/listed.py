@@ -38,16 +38,16 @@ class Constant:
 @functools.cache
 def presets_rows() -> dict[str, dict[str, Any]]:
     """Router → its row of `presets.yaml`."""
-    found: dict[str, dict[str, Any]] = read_text(
+    text: dict[str, dict[str, Any]] = read_text(
         _PRESETS_PATH.read_text(encoding="utf-8"), where=str(_PRESETS_PATH)
     )
-    return found
+    return text
 
 
 def presets_of(name: str) -> tuple[str, ...]:
     """The presets that a router has."""
     return tuple(
-        one for one in PRESETS if one == "routeyard" or one in presets_rows().get(name, {})
+        item for item in PRESETS if item == "routeyard" or item in presets_rows().get(name, {})
     )
 
 
@@ -63,14 +63,14 @@ def constants(name: str, preset: str) -> dict[str, Constant]:
             where="pipelines/routers/presets.yaml",
             next_step=f"it has: {', '.join(presets_of(name))}",
         )
-    found = {}
+    result = {}
     for of in () if preset == "routeyard" else dict.fromkeys(("code", preset)):
         for group in presets_rows()[name].get(of, []):
             for setting, value in group.items():
                 if setting != "at":
                     given = tuple(value) if isinstance(value, list) else value
-                    found[setting] = Constant(given, of, group["at"])
-    return found
+                    result[setting] = Constant(given, of, group["at"])
+    return result
 
 
 def deviations(name: str, preset: str, own: Mapping[str, Any]) -> tuple[str, ...]:
@@ -82,12 +82,12 @@ def deviations(name: str, preset: str, own: Mapping[str, Any]) -> tuple[str, ...
     if preset == "routeyard":
         return ()
     known = constants(name, preset)
-    borrowed = [setting for setting, one in known.items() if one.of != preset]
+    borrowed = [setting for setting, item in known.items() if item.of != preset]
     unsaid = [setting for setting in own if setting not in known]
-    found = [f"not printed, from the code: {', '.join(borrowed)}"] if borrowed else []
+    results = [f"not printed, from the code: {', '.join(borrowed)}"] if borrowed else []
     if unsaid:
-        found.append(f"not stated, ours: {', '.join(f'{one} {own[one]}' for one in unsaid)}")
-    return (*found, *presets_rows()[name].get("differs", ()))
+        results.append(f"not stated, ours: {', '.join(f'{item} {own[item]}' for item in unsaid)}")
+    return (*results, *presets_rows()[name].get("differs", ()))
 
 
 def too_small(router: Any, train: Any) -> tuple[str, ...]:
@@ -108,12 +108,12 @@ def too_small(router: Any, train: Any) -> tuple[str, ...]:
     if "distinct questions" in limited.values():
         counts["distinct questions"] = len(np.unique(vectors, axis=0))
     stated = getattr(router, "settings", None) or vars(router)
-    found: list[str] = []
+    results: list[str] = []
     for setting, by in limited.items():
         values = stated[setting] if isinstance(stated[setting], tuple) else (stated[setting],)
-        most = [one for one in values if one is not None and one > counts[by]]
-        found += [f"{setting} {one:,}: {counts[by]:,} {by}" for one in most]
-    return tuple(found)
+        most = [value for value in values if value is not None and value > counts[by]]
+        results += [f"{setting} {item:,}: {counts[by]:,} {by}" for item in most]
+    return tuple(results)
 
 
 def _with_limits(router: Any) -> None:
@@ -147,19 +147,19 @@ def with_presets(router: Any) -> Any:
 
     @functools.wraps(plain)
     def made(
-        self: Any, *args: Any, preset: str | None = None, as_published: bool = False, **given: Any
+        self: Any, *args: Any, preset: str | None = None, as_published: bool = False, **value: Any
     ) -> None:
         if "preset" in vars(self):  # by the class derived from this one
-            plain(self, *args, **given)
+            plain(self, *args, **value)
             return
         published = presets_of(name)[1:] or ("text",)
         self.preset = preset or (published[0] if as_published else "routeyard")
-        known = {setting: one.value for setting, one in constants(name, self.preset).items()}
+        known = {setting: item.value for setting, item in constants(name, self.preset).items()}
         self.as_published = self.preset != "routeyard"
         self.not_as_published = deviations(name, self.preset, {})
         if self.as_published and "scale" in presets_rows()[name]:
             self.scale = presets_rows()[name]["scale"]
-        plain(self, *args, **{**known, **given})
+        plain(self, *args, **{**known, **value})
 
     router.__init__ = made
     return router
@@ -207,15 +207,15 @@ class Traits:
 @cache
 def rows() -> dict[str, dict[str, Any]]:
     """Router → its row, with tuples for lists."""
-    found: dict[str, dict[str, Any]] = _fixed(
+    result: dict[str, dict[str, Any]] = _fixed(
         read_text(_PATH.read_text(encoding="utf-8"), where=str(_PATH))
     )
-    return found
+    return result
 
 
 def _fixed(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _fixed(one) for key, one in value.items()}
+        return {key: _fixed(item) for key, item in value.items()}
     return tuple(map(_fixed, value)) if isinstance(value, list) else value
 
 

@@ -25,7 +25,7 @@ def nearest(vectors: Vectors, train: Vectors, k: int) -> tuple[Ints, Floats]:
     dimensions it takes about a second, less than building an index.
     """
     k = min(k, len(train))
-    found = np.empty((len(vectors), k), dtype=np.int64)
+    result = np.empty((len(vectors), k), dtype=np.int64)
     cosine = np.empty((len(vectors), k))
     size = max(1, BLOCK_BYTES // (4 * max(len(train), 1)))
     same = _same(train)
@@ -43,9 +43,9 @@ def nearest(vectors: Vectors, train: Vectors, k: int) -> tuple[Ints, Floats]:
         part.sort(axis=1)
         values = np.take_along_axis(similarity, part, axis=1)
         order = np.argsort(-values, axis=1, kind="stable")
-        found[first : first + size] = np.take_along_axis(part, order, axis=1)
+        result[first : first + size] = np.take_along_axis(part, order, axis=1)
         cosine[first : first + size] = np.take_along_axis(values, order, axis=1)
-    return found, cosine
+    return result, cosine
 
 
 def _same(vectors: Vectors) -> Ints:
@@ -172,8 +172,8 @@ class Carrot:
         for f in range(self.folds):
             held, rest = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
             near = nearest(self._vectors[held], self._vectors[rest], max(self.choices))[0]
-            found = means_at(self._labels, rest[near], self._prior, self.choices, self.weight)
-            for k, means in found.items():
+            result = means_at(self._labels, rest[near], self._prior, self.choices, self.weight)
+            for k, means in result.items():
                 predicted[k][held] = means
         worth = {k: mean_auc(predicted[k], self._labels) for k in self.choices}
         return max(self.choices, key=lambda k: (worth[k], -k))
@@ -191,22 +191,22 @@ def means_at(
     filled = np.where(known, values, 0.0)
     total = np.tile(weight * prior, (len(near), 1))
     n = np.full((len(near), values.shape[1]), weight)
-    found = {}
+    means = {}
     for position, column in enumerate(near.T, 1):
         total += filled[column]
         n += known[column]
         if position in counts:
-            found[position] = np.where(n > 0, total / np.maximum(n, 1e-300), prior)
+            means[position] = np.where(n > 0, total / np.maximum(n, 1e-300), prior)
     for k in counts:  # more neighbours than questions: all of them
-        found.setdefault(k, np.where(n > 0, total / np.maximum(n, 1e-300), prior))
-    return found
+        means.setdefault(k, np.where(n > 0, total / np.maximum(n, 1e-300), prior))
+    return means
 
 
 def mean_auc(predicted: Floats, labels: Floats) -> float:
     """Mean ROC-AUC over the models that have right and wrong answers; 0.5 without any."""
     from scipy.stats import rankdata
 
-    found = []
+    items = []
     for column in range(labels.shape[1]):
         known = ~np.isnan(labels[:, column])
         right = labels[known, column] >= 0.5
@@ -214,8 +214,8 @@ def mean_auc(predicted: Floats, labels: Floats) -> float:
         if n_right and n_wrong:
             ranks = rankdata(predicted[known, column])
             above = ranks[right].sum() - n_right * (n_right + 1) / 2
-            found.append(above / (n_right * n_wrong))
-    return float(np.mean(found)) if found else 0.5
+            items.append(above / (n_right * n_wrong))
+    return float(np.mean(items)) if items else 0.5
 
 
 # Who beat whom on many questions at once: counts of wins as products of indicators.

@@ -104,8 +104,8 @@ def best_alpha(
         limit = conformal_quantile(calibration, alpha)
         sizes = (nonconformity <= limit).sum(axis=1)
         full = entropy(np.bincount(sizes))
-        one = int((sizes == 1).sum())
-        value = beta * full + entropy(np.array([one, len(sizes) - one]))
+        number = int((sizes == 1).sum())
+        value = beta * full + entropy(np.array([number, len(sizes) - number]))
         if value > best[0] + 1e-12:
             best = (value, alpha, limit)
     return best[1], best[2]
@@ -460,7 +460,7 @@ def serve(
         y = torch.from_numpy(labels.astype(np.float32))
         total, queue = np.zeros(m), 0.0
         seen = 0
-        found = Stream(
+        stream = Stream(
             order, np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(n), np.zeros(n),
             np.zeros(n),
         )  # fmt: skip
@@ -480,12 +480,12 @@ def serve(
                     p = torch.sigmoid(network(x[row : row + 1]))[0].double().numpy()
                 mean = total / max(total.max(), 1e-300)
                 chosen = int(np.argmin(trade_off * mean + queue * (alpha - p)))
-            found.choice[step], found.explored[step] = chosen, look
-            found.hit[step] = labels[row, chosen]
-            found.spent[step] = cost[row].sum() if look else cost[row, chosen]
+            stream.choice[step], stream.explored[step] = chosen, look
+            stream.hit[step] = labels[row, chosen]
+            stream.spent[step] = cost[row].sum() if look else cost[row, chosen]
             queue = max(0.0, queue + alpha - float(labels[row, chosen]))
-            found.queue[step] = queue
-    return found
+            stream.queue[step] = queue
+    return stream
 
 
 # MLP: a shared hidden layer and one head per model.
@@ -981,8 +981,8 @@ class RouterDC(Trained):
         if self.positional:
             place = np.arange(len(place), dtype=np.int32)
         places = np.tile(place, (len(train.labels), 1))
-        found, _ = at_most(self.settings["clusters"], train.queries.vectors(), self.seed)
-        return {"cluster": found, "place": places}
+        result, _ = at_most(self.settings["clusters"], train.queries.vectors(), self.seed)
+        return {"cluster": result, "place": places}
 
     def read(self, network: Any, x: Any) -> Any:
         return network(x)
@@ -1003,10 +1003,10 @@ class RouterDC(Trained):
         return total
 
     def _unlike_published(self, n: int) -> tuple[str, ...]:
-        found, m = super()._unlike_published(n), self._shape[-1]
+        result, m = super()._unlike_published(n), self._shape[-1]
         if self.as_published and not self.positional and self.settings["top"] > m // 2:
-            found += (f"top {self.settings['top']}: half of {m} models",)
-        return found
+            result += (f"top {self.settings['top']}: half of {m} models",)
+        return result
 
     @property
     def positional(self) -> bool:

@@ -158,7 +158,7 @@ def of_one_basis(preferences: pa.Table, basis: str | None = None) -> pa.Table:
             f"no preference record was decided on the basis {basis!r}",
             next_step=f"known: {', '.join(known) or 'none'}",
         )
-    return preferences.filter(pa.array([one == (basis or one) for one in column], pa.bool_()))
+    return preferences.filter(pa.array([item == (basis or item) for item in column], pa.bool_()))
 
 
 def from_labels(examples: Examples, small: str, large: str) -> Battles:
@@ -340,7 +340,7 @@ class PairMatrixFactorisation:
             [(d, factors(width, d, models), RATES) for d in self.dimensions],
             train,
             self.seed,
-            lambda one: (_inputs(one.vectors, one.first, one.second), one.outcome[:, None]),
+            lambda item: (_inputs(item.vectors, item.first, item.second), item.outcome[:, None]),
         )
         return self
 
@@ -477,7 +477,7 @@ class PairMLP:
             candidates(vectors.shape[1], start, self.widths, self.decays),
             train,
             self.seed,
-            lambda one: (one.between(small, large)[0], one.between(small, large)[1][:, None]),
+            lambda item: (item.between(small, large)[0], item.between(small, large)[1][:, None]),
         )
         return self
 
@@ -575,9 +575,9 @@ class RouteLLMClassifier(Trained):
         p = torch.softmax(network(x).unflatten(1, (-1, 3)), dim=2)
         strong, weak = self._pair
         if weak < 0:
-            found = p[..., 0] - p[..., 2]
-            found[:, strong] = 0.0
-            return found
+            result = p[..., 0] - p[..., 2]
+            result[:, strong] = 0.0
+            return result
         out = torch.zeros(p.shape[:2])
         out[:, strong] = p[:, weak, 2]
         out[:, weak] = 1 - p[:, weak, 2]
@@ -687,8 +687,8 @@ class SimilarityWeighted:
         won = (weight @ self._won).reshape(-1, k, k)
         if k == 1:
             return np.tile(self._rating, (len(vectors), 1))
-        found = ratings(won + half(k))
-        return np.asarray(found[:, self._tier] + 0.01 * self._rating)
+        result = ratings(won + half(k))
+        return np.asarray(result[:, self._tier] + 0.01 * self._rating)
 
 
 def tiers_of(rating: Floats, tiers: int) -> Ints:
@@ -701,10 +701,10 @@ def tiers_of(rating: Floats, tiers: int) -> Ints:
     order = np.argsort(rating, kind="stable")
     x, m = rating[order], len(rating)
     tiers = min(tiers, m)
-    one, two = np.concatenate([[0], np.cumsum(x)]), np.concatenate([[0], np.cumsum(x**2)])
+    item, two = np.concatenate([[0], np.cumsum(x)]), np.concatenate([[0], np.cumsum(x**2)])
 
     def cost(i: int, j: int) -> float:
-        return float(two[j] - two[i] - (one[j] - one[i]) ** 2 / (j - i))
+        return float(two[j] - two[i] - (item[j] - item[i]) ** 2 / (j - i))
 
     best = np.full((tiers + 1, m + 1), np.inf)
     cut = np.zeros((tiers + 1, m + 1), dtype=np.int64)
@@ -714,9 +714,9 @@ def tiers_of(rating: Floats, tiers: int) -> Ints:
             options = [best[k - 1, i] + cost(i, j) for i in range(k - 1, j)]
             at = int(np.argmin(options))
             best[k, j], cut[k, j] = options[at], k - 1 + at
-    found, end = np.empty(m, dtype=np.int64), m
+    result, end = np.empty(m, dtype=np.int64), m
     for k in range(tiers, 0, -1):
         begin = int(cut[k, end])
-        found[order[begin:end]] = k - 1
+        result[order[begin:end]] = k - 1
         end = begin
-    return found
+    return result

@@ -144,20 +144,20 @@ class Probe(Trained):
     def read(self, network: Any, x: Any) -> Any:
         import torch
 
-        found = torch.sigmoid(network(x))
+        sigmoid = torch.sigmoid(network(x))
         if self._own >= 0:
-            level = torch.sigmoid(torch.from_numpy(self._start)).to(found.dtype)
-            others = torch.arange(found.shape[1]) != self._own
-            found = torch.where(others, level, found)
-        return found
+            level = torch.sigmoid(torch.from_numpy(self._start)).to(sigmoid.dtype)
+            others = torch.arange(sigmoid.shape[1]) != self._own
+            sigmoid = torch.where(others, level, sigmoid)
+        return sigmoid
 
     def layer_weights(self, queries: Queries) -> Floats:
         """(n, L) weights of the layers when nothing is drawn: what figure 6 shows."""
         import torch
 
         with torch.no_grad():
-            found = self._network.weigh(torch.from_numpy(self.inputs(queries)), None)
-        return np.asarray(found.double().numpy())
+            weigh = self._network.weigh(torch.from_numpy(self.inputs(queries)), None)
+        return np.asarray(weigh.double().numpy())
 
 
 def fixed(weights: Vectors) -> Any:
@@ -218,10 +218,10 @@ class ProbeDirichlet(Probe):
                 return self.beta.exp() * torch.softmax(logits, dim=1)
 
             def forward(self, x: Any, noise: Any = None) -> Any:
-                found = self.concentration(x)
+                concentration = self.concentration(x)
                 if noise is None:
-                    return found / found.sum(dim=1, keepdim=True)
-                return dirichlet(found.clamp(min=LEAST), noise)
+                    return concentration / concentration.sum(dim=1, keepdim=True)
+                return dirichlet(concentration.clamp(min=LEAST), noise)
 
         return Dirichlet()
 

@@ -108,11 +108,11 @@ class TaskMap:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        found = allocate((len(queries), len(self._overall)))
-        found[...] = self._overall
+        result = allocate((len(queries), len(self._overall)))
+        result[...] = self._overall
         for position, task in enumerate(self._tasks):
-            found[queries.tasks == task] = self._means[position]
-        return found
+            result[queries.tasks == task] = self._means[position]
+        return result
 
 
 # Uniform random choice.

@@ -142,9 +142,9 @@ def load(folder: Path) -> tuple[Router, dict[str, Any]]:
         vars(router).update(_state(router, _unpacked(words["state"], arrays)))
         for attribute, value in list(vars(router).items()):
             vars(router)[attribute] = _with_network(router, value)
-        if not all(isinstance(one, str) for one in words["model_ids"]):
+        if not all(isinstance(word, str) for word in words["model_ids"]):
             raise ValueError("'model_ids' does not hold names")
-        if not all(isinstance(words[one], str) for one in ("encoder", "encoder_hash")):
+        if not all(isinstance(words[item], str) for item in ("encoder", "encoder_hash")):
             raise ValueError("it does not name its encoder")
         words["price"] = price = arrays.get("price")
         if price is not None and price.shape != (len(words["model_ids"]),):
@@ -176,7 +176,7 @@ class _Network(dict[str, Array]):
 def _with_network(router: Any, value: Any) -> Any:
     """The value, with each network that it is or lists built by the router."""
     if isinstance(value, list):
-        return [_with_network(router, one) for one in value]
+        return [_with_network(router, item) for item in value]
     if not isinstance(value, _Network):
         return value
     import torch
@@ -228,8 +228,8 @@ def _unpacked(value: Any, arrays: Mapping[str, Array]) -> Any:
         return bytes.fromhex(inner)
     if kind == "dict":
         return {k: _unpacked(v, arrays) for k, v in inner.items()}
-    found = [_unpacked(v, arrays) for v in inner]
-    return tuple(found) if kind == "tuple" else found
+    results = [_unpacked(v, arrays) for v in inner]
+    return tuple(results) if kind == "tuple" else results
 
 
 def _unwritable(key: str, value: Any) -> BadInput:

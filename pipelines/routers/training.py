@@ -69,20 +69,20 @@ def adamw_step(parameters: Sequence[Any], learning_rate: float, weight_decay: fl
     from torch.optim.adamw import adamw
 
     with torch.no_grad():
-        values = torch.cat([one.flatten() for one in parameters])
-    parts = values.split([one.numel() for one in parameters])
+        values = torch.cat([parameter.flatten() for parameter in parameters])
+    parts = values.split([parameter.numel() for parameter in parameters])
     mean, square, count = torch.zeros_like(values), torch.zeros_like(values), torch.tensor(0.0)
 
     def step() -> None:
         with torch.no_grad():
-            gradient = torch.cat([one.grad.flatten() for one in parameters])
+            gradient = torch.cat([item.grad.flatten() for item in parameters])
             adamw(
                 [values], [gradient], [mean], [square], [], [count],
                 amsgrad=False, beta1=0.9, beta2=0.999, lr=learning_rate,
                 weight_decay=weight_decay, eps=1e-8, maximize=False, foreach=False,
             )  # fmt: skip
-            for one, part in zip(parameters, parts, strict=True):
-                one.copy_(part.view_as(one))
+            for parameter, part in zip(parameters, parts, strict=True):
+                parameter.copy_(part.view_as(parameter))
 
     return step
 
@@ -165,14 +165,14 @@ def best_network(
         train: `Examples`, or battles of two models; with validation questions or without.
         inputs_of: inputs and targets of `train`, and of its `validation`.
     """
-    best, found = float("inf"), None
+    best, result = float("inf"), None
     held = None if train.validation is None else inputs_of(train.validation)
     for setting, build, how in candidates if held is not None else candidates[:1]:
         network, loss = train_network(build, *inputs_of(train), held, seed=seed, **how)
         if loss < best:
-            best, found = loss, (setting, network)
-    assert found is not None
-    return found
+            best, result = loss, (setting, network)
+    assert result is not None
+    return result
 
 
 def masked_cross_entropy(logits: Any, targets: Any, known: Any) -> Any:
@@ -373,10 +373,10 @@ class Trained(ABC):
         """What differs from the published training on n questions; none of our own preset."""
         stated = STATED if self.settings["steps"] is None else STATED[1:]
         own = {name: self.settings[name] for name in stated}
-        found = deviations(self.name, self.preset, own)
+        result = deviations(self.name, self.preset, own)
         if self.as_published and n < (self.settings["batch"] or 0):
-            found += (f"batch {self.settings['batch']:,}: all {n:,} train questions are one",)
-        return found
+            result += (f"batch {self.settings['batch']:,}: all {n:,} train questions are one",)
+        return result
 
     def batch(
         self, part: Examples, x: Vectors, more: Mapping[str, Array] | None = None

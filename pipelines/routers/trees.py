@@ -48,7 +48,7 @@ def grow(
     grown = [tree.tree_ for tree in forest.estimators_]
     nodes, outputs = max(tree.node_count for tree in grown), y.shape[1]
     shape = (len(grown), nodes)
-    found = {
+    result = {
         "feature": np.zeros(shape, np.int32),
         "left": np.full(shape, -1, np.int32),
         "right": np.full(shape, -1, np.int32),
@@ -57,15 +57,15 @@ def grow(
     }
     for k, tree in enumerate(grown):
         n = tree.node_count
-        found["feature"][k, :n] = np.maximum(tree.feature, 0)
-        found["left"][k, :n], found["right"][k, :n] = tree.children_left, tree.children_right
-        found["threshold"][k, :n] = _down(tree.threshold)
+        result["feature"][k, :n] = np.maximum(tree.feature, 0)
+        result["left"][k, :n], result["right"][k, :n] = tree.children_left, tree.children_right
+        result["threshold"][k, :n] = _down(tree.threshold)
         if tree.value.shape[1] == outputs:
-            found["value"][k, :n] = tree.value[:, :, 0]
+            result["value"][k, :n] = tree.value[:, :, 0]
         else:
             rows = forest.estimators_samples_[k]
-            found["value"][k, :n] = _means(tree.apply(x[rows]), y[rows], n)
-    return found
+            result["value"][k, :n] = _means(tree.apply(x[rows]), y[rows], n)
+    return result
 
 
 def _seen(y: Floats) -> Floats:
@@ -96,9 +96,9 @@ def per_tree(forest: dict[str, Array], x: Vectors) -> tuple[Floats, Floats]:
     total = np.zeros((len(x), forest["value"].shape[2]))
     squares = np.zeros_like(total)
     for k in range(len(forest["feature"])):
-        one = forest["value"][k, leaf_of(forest, k, x)]
-        total += one
-        squares += one.astype(np.float64) ** 2
+        item = forest["value"][k, leaf_of(forest, k, x)]
+        total += item
+        squares += item.astype(np.float64) ** 2
     n = len(forest["feature"])
     mean = total / n
     return mean, np.sqrt(np.maximum(squares / n - mean**2, 0.0))
@@ -156,9 +156,9 @@ def boost(
         data = xgboost.DMatrix(x[known]) if whole is None else whole
         data.set_label(y[known, column])
         booster = xgboost.train({**settings, "base_score": float(mean)}, data, trees)
-        found = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]
-        grown += found["trees"]
-        outputs += [column] * len(found["trees"])
+        load = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]
+        grown += load["trees"]
+        outputs += [column] * len(load["trees"])
     return {
         **_arrays(grown),
         "output": np.array(outputs, np.int32),
@@ -170,7 +170,7 @@ def _arrays(grown: list[dict[str, Any]]) -> dict[str, Array]:
     """Trees of XGBoost's JSON, padded with leaves to one shape."""
     nodes = max((len(tree["left_children"]) for tree in grown), default=1)
     shape = (len(grown), nodes)
-    found: dict[str, Array] = {
+    arrays: dict[str, Array] = {
         "feature": np.zeros(shape, np.int32),
         "left": np.full(shape, -1, np.int32),
         "right": np.full(shape, -1, np.int32),
@@ -181,12 +181,12 @@ def _arrays(grown: list[dict[str, Any]]) -> dict[str, Array]:
         n = len(tree["left_children"])
         left = np.array(tree["left_children"], np.int32)
         said = np.array(tree["split_conditions"], np.float32)
-        found["left"][k, :n], found["right"][k, :n] = left, tree["right_children"]
-        found["feature"][k, :n] = np.where(left < 0, 0, tree["split_indices"])
+        arrays["left"][k, :n], arrays["right"][k, :n] = left, tree["right_children"]
+        arrays["feature"][k, :n] = np.where(left < 0, 0, tree["split_indices"])
         # XGBoost goes left where x < t; the arrays go left where x ≤ t.
-        found["threshold"][k, :n] = np.nextafter(said, np.float32(-np.inf))
-        found["value"][k, :n] = np.where(left < 0, said, 0.0)
-    return found
+        arrays["threshold"][k, :n] = np.nextafter(said, np.float32(-np.inf))
+        arrays["value"][k, :n] = np.where(left < 0, said, 0.0)
+    return arrays
 
 
 def logits(ensemble: dict[str, Array], x: Vectors) -> Floats:
@@ -337,12 +337,12 @@ class RoRF:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        found = per_tree(self._forest, queries.vectors())[0]
+        result = per_tree(self._forest, queries.vectors())[0]
         if self._pair is None:
-            return found
+            return result
         out = np.zeros((len(queries), self._m))
-        out[:, self._pair[0]] = found[:, 0] + found[:, 1]
-        out[:, self._pair[1]] = found[:, 2] + found[:, 3]
+        out[:, self._pair[0]] = result[:, 0] + result[:, 1]
+        out[:, self._pair[1]] = result[:, 2] + result[:, 3]
         return out
 
 

@@ -130,8 +130,8 @@ def _applied(evidence: Evidence, place: int, rule: CurationRule) -> Results:
             yield contradiction(name, bad, max(bad, fresh.num_rows), what, examples)
             compared = -1 << 62
     if whole:
-        told = _figures(evidence, place)
-        wrong = list(values((n, told.get(n), one) for n, one in _json(made.figures).items()))
+        figures = _figures(evidence, place)
+        wrong = list(values((n, figures.get(n), item) for n, item in _json(made.figures).items()))
         if wrong:
             what = f"figures of the rule {rule.rule!r} differ from those of the tables"
             yield contradiction("figures.curate", len(wrong), len(made.figures), what, wrong)
@@ -152,7 +152,7 @@ def _read(evidence: Evidence, place: int, rule: CurationRule) -> tuple[dict[str,
     """The tables as the rule saw them, and whether that is all of them."""
     assert evidence.curation is not None
     names = ("queries", "models", *_AGAIN[rule.rule])
-    earlier = [one.rule for one in evidence.curation[:place]]
+    earlier = [item.rule for item in evidence.curation[:place]]
     queries = evidence.whole("queries")
     whole = True
     wanted = [str(rule.parameters.get(side)) for side in ("strong", "weak")]
@@ -199,8 +199,8 @@ def _among(table: pa.Table, column: str, names: Any, inside: bool = True) -> pa.
 
 def _figures(evidence: Evidence, place: int) -> Mapping[str, Any]:
     rules: Any = evidence.figures("curate").get("rules")
-    found = rules[place] if isinstance(rules, list) and place < len(rules) else {}
-    told = found.get("figures") if isinstance(found, Mapping) else None
+    rule = rules[place] if isinstance(rules, list) and place < len(rules) else {}
+    told = rule.get("figures") if isinstance(rule, Mapping) else None
     return told if isinstance(told, Mapping) else {}
 
 
@@ -225,14 +225,14 @@ def _splits(evidence: Evidence, made: Sequence[str]) -> Results:
     unknown = [
         name
         for name in (*schemes, *_model_schemes(evidence))
-        if name != settings.scheme and not any(fnmatchcase(name, one) for one in made)
+        if name != settings.scheme and not any(fnmatchcase(name, item) for item in made)
     ]
     if unknown and not plugged:
         says = [
             f"{name!r}, expected {settings.scheme!r} or one that a rule makes" for name in unknown
         ]
         yield contradiction("splits", len(unknown), len(schemes), "schemes are nobody's", says)
-    if settings.scheme not in schemes or any(fnmatchcase(settings.scheme, one) for one in made):
+    if settings.scheme not in schemes or any(fnmatchcase(settings.scheme, item) for item in made):
         return
     if len(evidence.withheld):
         yield not_run("splits", f"scheme {settings.scheme!r} made again", "texts are withheld")

@@ -64,7 +64,7 @@ def reread(
     held: list[pa.Table] = []
     try:
         for raw in _parts(release / entry.file):
-            if lacks := [one for one in contract.column_names if one not in raw.column_names]:
+            if lacks := [item for item in contract.column_names if item not in raw.column_names]:
                 says = f"table {name!r} lacks column(s) {', '.join(lacks)}"
                 return [Finding("contract", entry.file, says)], None
             part = contract.check(raw, where=entry.file, keyed=False)
@@ -211,10 +211,10 @@ def _says_otherwise(release: Path, fresh: Path, name: str) -> Iterator[Finding]:
     """A finding where other bytes are other values, too: another library writes other bytes."""
     try:
         with pq.ParquetFile(release / name) as file, pq.ParquetFile(fresh / name) as right:
-            sizes = [one.metadata.num_rows for one in (file, right)]
+            sizes = [item.metadata.num_rows for item in (file, right)]
             pairs = zip(*(one.iter_batches(ROWS_PER_GROUP) for one in (file, right)), strict=False)
             equal = sizes[0] == sizes[1] and all(
-                same_values(*(pa.Table.from_batches([one]) for one in pair)) for pair in pairs
+                same_values(*(pa.Table.from_batches([item]) for item in pair)) for pair in pairs
             )
     except (OSError, ValueError, pa.ArrowException) as error:
         yield Finding("parquet", name, f"cannot be read: {first_line(error)}")
@@ -223,12 +223,12 @@ def _says_otherwise(release: Path, fresh: Path, name: str) -> Iterator[Finding]:
         yield Finding("content", name, "says something else than labels and responses")
 
 
-def same_values(found: pa.Table, expected: pa.Table) -> bool:
+def same_values(table: pa.Table, expected: pa.Table) -> bool:
     """Equal values in equal order; sums may differ in their last digits."""
-    if (found.num_rows, found.column_names) != (expected.num_rows, expected.column_names):
+    if (table.num_rows, table.column_names) != (expected.num_rows, expected.column_names):
         return False
-    for name in found.column_names:
-        a, b = found.column(name), expected.column(name)
+    for name in table.column_names:
+        a, b = table.column(name), expected.column(name)
         if a.null_count != b.null_count:
             return False
         if pa.types.is_floating(b.type):
@@ -303,13 +303,13 @@ def check_database(
 
 
 def _checksum(path: Path) -> Iterator[Finding]:
-    beside = checksum_of(path)
-    if beside.is_symlink() or not beside.is_file() or beside.stat().st_size > 4096:
-        yield Finding("file", beside.name, "is missing, or no checksum")
+    checksum = checksum_of(path)
+    if checksum.is_symlink() or not checksum.is_file() or checksum.stat().st_size > 4096:
+        yield Finding("file", checksum.name, "is missing, or no checksum")
         return
-    words = beside.read_bytes().decode("utf-8", "replace").split()
+    words = checksum.read_bytes().decode("utf-8", "replace").split()
     if words != [sha256(path), path.name]:
-        yield Finding("file", path.name, f"has another SHA-256 than {beside.name} says")
+        yield Finding("file", path.name, f"has another SHA-256 than {checksum.name} says")
 
 
 def compare(
@@ -324,9 +324,9 @@ def compare(
         summaries: Folder of the summaries, made again; empty without any.
     """
     try:
-        told = Manifest.model_validate_json(manifest)
-        found = list(_compare(Path(path), told, held, rows))
-        return found or list(_summaries(Path(path), Path(summaries)) if summaries else ())
+        model_validate_json = Manifest.model_validate_json(manifest)
+        results = list(_compare(Path(path), model_validate_json, held, rows))
+        return results or list(_summaries(Path(path), Path(summaries)) if summaries else ())
     except MemoryError:
         raise
     except Exception as error:  # DuckDB raises anything over a damaged file
@@ -338,21 +338,21 @@ def _compare(
 ) -> Iterator[str]:
     import duckdb
 
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as given:
-        found = objects(given)
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connect:
+        result = objects(connect)
     expected = _defined()
     if manifest.code_version != code_version():
         # Another version may have described a column in other words.
-        found, expected = _undescribed(found), _undescribed(expected)
+        result, expected = _undescribed(result), _undescribed(expected)
     clean = True
-    for key in sorted(found.keys() | expected.keys()):
-        if found.get(key) == expected.get(key):
+    for key in sorted(result.keys() | expected.keys()):
+        if result.get(key) == expected.get(key):
             continue
         clean = False
         says = f"its {key[0]} {'.'.join(key[1:])[:100]!r} is not what a release defines"
         if key not in expected:
             says = f"holds a {key[0]} {'.'.join(key[1:])[:100]!r} that no release has"
-        elif key not in found:
+        elif key not in result:
             says = f"lacks its {key[0]} {'.'.join(key[1:])!r}"
         yield says
     if not clean:
@@ -405,7 +405,7 @@ def _undescribed(found: Objects) -> Objects:
 
 def objects(connection: Any) -> Objects:
     """(kind, schema, name) → definition, comment and tags of each object in a database."""
-    found: Objects = {}
+    result: Objects = {}
     (database,) = connection.execute("SELECT current_database()").fetchone()
     for kind, (listed, called, compared) in _LISTED.items():
         about = "NULL, NULL" if kind == "constraint" else "comment, tags"
@@ -414,10 +414,10 @@ def objects(connection: Any) -> Objects:
         rows = connection.execute(f"{sql} WHERE database_name = ?{own} ORDER BY ALL", [database])
         for number, (schema, name, *rest) in enumerate(rows.fetchall()):
             key = (kind, str(schema), str(name))
-            if key in found or kind == "constraint":  # overloads of one macro, several rules
+            if key in result or kind == "constraint":  # overloads of one macro, several rules
                 key = (kind, str(schema), f"{name} #{number}")
-            found[key] = tuple(map(str, rest))
-    return found
+            result[key] = tuple(map(str, rest))
+    return result
 
 
 # The card: every figure in it, computed again from the tables.
@@ -522,7 +522,7 @@ def compare_lines(
         by_words.setdefault(words(line), []).append(fact.findall(line))
     known = {*fact.findall("\n".join(fresh)), *rows}
     own = {words(line) for line in card}
-    found = ComparedLines()
+    lines = ComparedLines()
     for tag, start, end, first, last in SequenceMatcher(None, card, fresh, False).get_opcodes():
         if tag == "equal":
             continue
@@ -533,25 +533,25 @@ def compare_lines(
                 continue
             if right is None and figures in others:
                 others.remove(figures)
-                found.reworded.append(line)
+                lines.reworded.append(line)
             elif right is not None:
                 if not _counts_of_rows(figures, right, rows):
-                    found.say(number, line, ", ".join(right[0]) or "none")
+                    lines.say(number, line, ", ".join(right[0]) or "none")
             elif wrong := _named_otherwise(figures, others, names):
-                found.say(number, line, ", ".join(wrong))
+                lines.say(number, line, ", ".join(wrong))
             elif unknown := [figure for figure in figures if figure not in known]:
-                found.say(number, line, f"no {unknown[0]}")
+                lines.say(number, line, f"no {unknown[0]}")
             else:
-                found.unknown.append(f"line {number}: {line[:80]}")
-    return found
+                lines.unknown.append(f"line {number}: {line[:80]}")
+    return lines
 
 
 def _named_otherwise(
     facts: list[str], others: list[list[str]], names: Collection[str]
 ) -> list[str] | None:
     """Figures and names of a line in that place that has the same figures and other names."""
-    numbers = [one for one in facts if one not in names]
-    same = (one for one in others if [n for n in one if n not in names] == numbers)
+    numbers = [fact for fact in facts if fact not in names]
+    same = (other for other in others if [n for n in other if n not in names] == numbers)
     return next(same, None) if numbers else None
 
 
@@ -591,9 +591,9 @@ def _counts_of_rows(figures: list[str], right: list[list[str]], rows: Iterable[s
     """Whether a line differs from a fresh one only by rows of a table that was not fetched."""
     allowed = set(rows)
     return any(
-        len(one) == len(figures)
-        and all(a == b or (b == "0" and a in allowed) for a, b in zip(figures, one, strict=True))
-        for one in right
+        len(item) == len(figures)
+        and all(a == b or (b == "0" and a in allowed) for a, b in zip(figures, item, strict=True))
+        for item in right
     )
 
 
@@ -695,8 +695,8 @@ def verify_release(
             every number in it is recomputed.
         signer: Public key (text or file) whose signature of the manifest is required.
     """
-    if found := unreadable(release):
-        return found
+    if result := unreadable(release):
+        return result
     return list(check(Verification(release, read_manifest(release), render_card, signer)))
 
 
@@ -704,9 +704,9 @@ def check(run: Verification) -> Iterator[Finding]:
     """Findings of every check, in order."""
     import duckdb
 
-    for one in CHECKS:
+    for item in CHECKS:
         try:
-            yield from one(run)
+            yield from item(run)
         except duckdb.Error as error:  # Arrow reads files that DuckDB does not
             says = f"a table of it cannot be read by DuckDB: {first_line(error)}"
             yield Finding("parquet", "data", says)

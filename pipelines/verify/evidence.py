@@ -153,11 +153,11 @@ def rows(
         return 0, []
     other = ["s.query IS NULL", "f.query IS NULL"]
     for column in (column for column in fresh.schema if column.name not in key):
-        one, right = (f'{side}.row."{column.name}"' for side in "sf")
-        same = f"{one} IS NOT DISTINCT FROM {right}"
+        item, right = (f'{side}.row."{column.name}"' for side in "sf")
+        same = f"{item} IS NOT DISTINCT FROM {right}"
         if pa.types.is_floating(column.type):
-            near = f"{CLOSE} * greatest(abs({one}), abs({right}), 1)"
-            same = f"({same} OR coalesce(abs({one} - {right}) <= {near}, false))"
+            near = f"{CLOSE} * greatest(abs({item}), abs({right}), 1)"
+            same = f"({same} OR coalesce(abs({item} - {right}) <= {near}, false))"
         other.append(f"NOT ({same})")
     names = ", ".join(f'"{name}"' for name in key)
     side = "(SELECT {names}, 1 AS query, t AS row FROM {table} t)"
@@ -165,12 +165,12 @@ def rows(
         joined = " FULL JOIN ".join(
             f"{side.format(names=names, table=table)} {table[0]}" for table in ("stored", "fresh")
         )
-        found = run.connection.sql(
+        result = run.connection.sql(
             f"SELECT s.row AS one, f.row AS right_, count(*) OVER () AS n FROM {joined} "
             f"USING ({names}) WHERE {' OR '.join(other)} ORDER BY {names} LIMIT {SHOWN}"
         ).to_arrow_table()
-    examples = [_difference(row["one"], row["right_"], key) for row in found.to_pylist()]
-    return (found.column("n")[0].as_py() if examples else 0), examples
+    examples = [_difference(row["one"], row["right_"], key) for row in result.to_pylist()]
+    return (result.column("n")[0].as_py() if examples else 0), examples
 
 
 def _difference(row: Any, right: Any, key: Sequence[str]) -> str:
@@ -230,8 +230,8 @@ class Evidence:
         if key not in self._read:
             table = self.tables[name]
             names = list(columns)
-            found = table.read(names) if isinstance(table, StoredTable) else table.select(names)
-            self._read[key] = found.cast(pa.schema([contract.schema.field(one) for one in names]))
+            result = table.read(names) if isinstance(table, StoredTable) else table.select(names)
+            self._read[key] = result.cast(pa.schema([contract.schema.field(one) for one in names]))
         return self._read[key]
 
     def whole(self, name: str) -> pa.Table:
@@ -270,11 +270,11 @@ class Evidence:
         except ValidationError as error:
             return [
                 (
-                    str(next(iter(one["loc"]), "")),
-                    ".".join(map(str, one["loc"])) + f": {one['msg'].splitlines()[0]}",
-                    not self.same_code and one["type"] in _OF_A_VERSION,
+                    str(next(iter(item["loc"]), "")),
+                    ".".join(map(str, item["loc"])) + f": {item['msg'].splitlines()[0]}",
+                    not self.same_code and item["type"] in _OF_A_VERSION,
                 )
-                for one in error.errors(include_url=False, include_input=False)
+                for item in error.errors(include_url=False, include_input=False)
             ]
         except (ValueError, TypeError, AttributeError) as error:
             return [("", first_line(error), False)]
@@ -292,8 +292,8 @@ class Evidence:
 
     def figures(self, stage: str) -> Mapping[str, Any]:
         """Figures of a stage in the manifest; empty without any."""
-        found = self.manifest.figures.get(stage)
-        return found if isinstance(found, Mapping) else {}
+        figure = self.manifest.figures.get(stage)
+        return figure if isinstance(figure, Mapping) else {}
 
     @cached_property
     def label(self) -> Label | None:
@@ -321,25 +321,25 @@ class Evidence:
     @cached_property
     def samples(self) -> int:
         """Most answers of one model to one question that the recipe asks for."""
-        own = [getattr(one, "samples", None) for one in (self.pool.models if self.pool else ())]
+        own = [getattr(model, "samples", None) for model in (self.pool.models if self.pool else ())]
         asked = self.collect.samples if self.collect is not None else 1
-        return max([asked, *(int(one) for one in own if one)])
+        return max([asked, *(int(item) for item in own if item)])
 
     @cached_property
     def curation(self) -> list[CurationRule] | None:
         """The recipe's curation rules; None where this code cannot read them."""
-        found = [_section(CurationRule, one) for one in self.recipe.get("curate") or ()]
-        return None if None in found else found
+        results = [_section(CurationRule, item) for item in self.recipe.get("curate") or ()]
+        return None if None in results else results
 
     @cached_property
     def sources(self) -> dict[str, Source]:
         """Name → source of the recipe with the catalog's entry filled in, as far as it is read."""
-        found = {}
+        result = {}
         for content in self.recipe.get("sources") or ():
             source = _section(Source, content)
             if source is not None and (source.catalog is None or self.same_code):
-                found[source.name] = from_catalog(source)
-        return found
+                result[source.name] = from_catalog(source)
+        return result
 
     @property
     def seed(self) -> int:

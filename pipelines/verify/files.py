@@ -85,17 +85,17 @@ def _svg(data: bytes, _: Manifest) -> Iterator[str]:
 
 
 def _croissant(data: bytes, manifest: Manifest) -> Iterator[str]:
-    found = json.loads(data)
-    if not isinstance(found, dict):
+    result = json.loads(data)
+    if not isinstance(result, dict):
         raise ValueError("not an object")
-    context = found.get("@context")
+    context = result.get("@context")
     if not isinstance(context, dict):
         yield "takes the meaning of its words from elsewhere (@context)"
     else:
         for value in _texts(context):
             if ":" in value and "//" in value and not value.startswith(_CONTEXT):
                 yield f"takes the meaning of its words from {value[:60]!r}"
-    held = found.get("distribution")
+    held = result.get("distribution")
     for item in held if isinstance(held, list) else []:
         url = item.get("contentUrl") if isinstance(item, dict) else None
         entry = manifest.files.get(str(url))
@@ -103,9 +103,9 @@ def _croissant(data: bytes, manifest: Manifest) -> Iterator[str]:
             yield f"offers {str(url)[:60]!r}, which is no file of this release"
         elif item.get("sha256") != entry.sha256:
             yield f"gives another checksum of {url} than the manifest"
-    if any(re.search(r"<\s*script|javascript:", text, re.I) for text in _texts(found)):
+    if any(re.search(r"<\s*script|javascript:", text, re.I) for text in _texts(result)):
         yield "holds a script"
-    if (found.get("name"), found.get("version")) != (manifest.name, manifest.version):
+    if (result.get("name"), result.get("version")) != (manifest.name, manifest.version):
         yield "is of another release"
 
 
@@ -221,9 +221,9 @@ def _walk(release: Path) -> Iterator[tuple[str, str]]:
         except OSError as error:
             yield folder or ".", f"a folder that cannot be read ({first_line(error)})"
             continue
-        for found in held:
-            name = f"{folder}/{found.name}" if folder else found.name
-            mode = found.stat(follow_symlinks=False).st_mode
+        for item in held:
+            name = f"{folder}/{item.name}" if folder else item.name
+            mode = item.stat(follow_symlinks=False).st_mode
             if not stat.S_ISDIR(mode):
                 yield name, next((kind for test, kind in _KINDS if test(mode)), "file")
             elif name.count("/") >= DEEPEST:
@@ -295,5 +295,5 @@ def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
     groups = None
     if "duplicates" in manifest.tables and looked_for_duplicates(manifest.recipe):
         groups = group_of(stored("duplicates").read(["query_id", "group_id"]))
-    found = leaked_tests(stored("queries"), stored("splits").read(), groups)
-    return [row for row in found if row["verbatim"] != 0 or row["near_duplicates"]]
+    result = leaked_tests(stored("queries"), stored("splits").read(), groups)
+    return [row for row in result if row["verbatim"] != 0 or row["near_duplicates"]]

@@ -89,26 +89,26 @@ def _readable(
     evidence: Evidence, queries: pa.Table, sample: pa.Table
 ) -> tuple[pa.Table, pa.Table, list[Any]]:
     """Questions and answers whose text is there and whose scorer may run here."""
-    told: list[Any] = []
+    readable: list[Any] = []
     hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
     count = pc.sum(hidden).as_py() or 0
     if count:
         check = f"verdicts on {count:,} questions against texts"
-        told.append(not_run("verdicts", check, "their text is withheld"))
+        readable.append(not_run("verdicts", check, "their text is withheld"))
     queries = queries.filter(pc.invert(hidden))
     named = set(pc.unique(queries.column("scorer")).to_pylist())
     left = {name for name in named if name in _PROGRAMS and not evidence.full}
     left |= named & _WEIGHTS
     left |= {n for n in named if n != NO_RULE and n not in SCORERS.targets}
-    for one in sorted(left):
+    for item in sorted(left):
         why = (
             "`--full` runs the programs"
-            if one in _PROGRAMS
+            if item in _PROGRAMS
             else "they need weights or data"
-            if one in _WEIGHTS
+            if item in _WEIGHTS
             else "that scorer is not installed here"
         )
-        told.append(not_run("verdicts", f"verdicts of {one!r} against texts", why))
+        readable.append(not_run("verdicts", f"verdicts of {item!r} against texts", why))
     queries = queries.filter(
         pc.invert(pc.is_in(queries.column("scorer"), pa.array(left, pa.string())))
     )
@@ -116,7 +116,7 @@ def _readable(
         sample.column("query_id"), value_set=queries.column("query_id").combine_chunks()
     )
     real = pc.is_in(sample.column("model_id"), value_set=evidence.real)
-    return queries, sample.filter(pc.and_(known, real)), told
+    return queries, sample.filter(pc.and_(known, real)), readable
 
 
 def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Results:

@@ -106,8 +106,8 @@ def certificate_of_tables(evidence: Evidence) -> Results:
     """Contradictions between the certificate and the tables."""
     told = evidence.figures("certify").get("certificate")
     if not isinstance(told, Mapping) and evidence.built and evidence.same_code:
-        found = ["a verdict without figures"]
-        yield contradiction("certificate", 1, 1, "certificates are not there", found)
+        results = ["a verdict without figures"]
+        yield contradiction("certificate", 1, 1, "certificates are not there", results)
     elif not isinstance(told, Mapping) and evidence.built:
         yield not_run("certificate", "the certificate computed again", "the manifest holds none")
     if not isinstance(told, Mapping):
@@ -172,8 +172,8 @@ def _fitted(evidence: Evidence, told: Mapping[str, Any]) -> Sequence[str]:
 def _several(evidence: Evidence) -> bool:
     import pyarrow.compute as pc
 
-    found = pc.max(evidence.table("labels", ["n_samples"]).column("n_samples")).as_py()
-    return bool(found and found > 1)
+    result = pc.max(evidence.table("labels", ["n_samples"]).column("n_samples")).as_py()
+    return bool(result and result > 1)
 
 
 def _compared(
@@ -183,16 +183,16 @@ def _compared(
     wrong = list(_facts(evidence, told, fresh))
     intervals: list[str] = []
     for name, figure in (told.get("figures") or {}).items():
-        one = fresh.figures.get(name)
-        if one is None or (len(evidence.withheld) and any(part in name for part in _OF_OPTIONS)):
+        item = fresh.figures.get(name)
+        if item is None or (len(evidence.withheld) and any(part in name for part in _OF_OPTIONS)):
             continue  # of another version of the code, or of options that are withheld
         by_method = not evidence.same_code and any(part in name for part in _BY_METHOD)
-        if by_method and _roughly(figure.get("value"), one.value):
+        if by_method and _roughly(figure.get("value"), item.value):
             continue
-        wrong += values([(name, figure.get("value"), one.value)])
+        wrong += values([(name, figure.get("value"), item.value)])
         # A share of models moves by whole models.
         step = 2 / fresh.n_models if name == "dominated_share" and not exact else 0.0
-        intervals += _interval(name, figure, one.low, one.high, exact, step)
+        intervals += _interval(name, figure, item.low, item.high, exact, step)
     rows = {row.get("model_id"): row for row in told.get("models") or ()}
     for model in fresh.models:
         row = rows.pop(model.model_id, {})
@@ -249,8 +249,8 @@ def _routers(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
     what the best single model reaches in their place is the same for all of them.
     """
     rows = told.get("routers") or []
-    own = {one.router: one for one in fresh.routers} if evidence.same_code else {}
-    singles = {one.accuracy - one.gain for one in own.values()}
+    own = {router.router: router for router in fresh.routers} if evidence.same_code else {}
+    singles = {item.accuracy - item.gain for item in own.values()}
     wrong: list[str] = []
     for row in rows:
         name, accuracy = row.get("router"), row.get("accuracy")
@@ -278,7 +278,7 @@ def _verdict(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
     """The verdict and its words, by the certificate's own figures and the written rule."""
     try:
         tried = [Collapse(**row) for row in told.get("routers") or []]
-        figures = {name: Figure(**one) for name, one in (told.get("figures") or {}).items()}
+        figures = {name: Figure(**item) for name, item in (told.get("figures") or {}).items()}
         if any(name not in figures for name in (*GAPS, "resolvable_difference")):
             why = "the certificate lacks figures that the rule reads"
             yield not_run("certificate", "the verdict by its rule", why)
@@ -301,7 +301,7 @@ def _verdict(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
         )
     )
     if wrong:
-        says = [f"{one} by its own figures" for one in wrong]
+        says = [f"{item} by its own figures" for item in wrong]
         yield contradiction("certificate", len(wrong), 3, "verdicts differ from the rule", says)
     else:
         follows = f"the verdict {right!r} follows from its figures by the rule"
@@ -356,8 +356,8 @@ def verify(
         draws: Whether `render_files` draws plots; else they are not compared.
     """
     proof = Proof()
-    if found := unreadable(release):
-        proof.add(found)
+    if result := unreadable(release):
+        proof.add(result)
         return proof
     run = Verification(release, read_manifest(release), render_card, signer)
     manifest = run.manifest
@@ -366,7 +366,7 @@ def verify(
     sample = Sample(rows, rows if full else SAMPLE, int(manifest.digest[:8] or "0", 16))
     run.watch["responses"] = sample.add
     proof.add(check(run))
-    if any(one.check != "signature" for one in proof.findings):
+    if any(finding.check != "signature" for finding in proof.findings):
         return proof  # what is damaged, or not what was sealed, is not computed further
     proof.add(_seal(run))
     evidence = Evidence(release, manifest, run.tables, full, sample, images=images)

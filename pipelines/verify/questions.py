@@ -141,9 +141,9 @@ def _of_all(evidence: Evidence, name: str) -> Mapping[str, str]:
         stated["task"] = source.task or source.name
     if not fields.prompt and evidence.same_code and not fields.scorer:
         try:
-            given = source.instruction
+            instruction = source.instruction
             stated["instruction"] = (
-                SCORERS.get(source.scorer).instruction if given is None else given
+                SCORERS.get(source.scorer).instruction if instruction is None else instruction
             )
         except RouteyardError:
             pass  # a scorer of another package, or none
@@ -191,11 +191,11 @@ def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
             "images", f"{len(files):,} files, which a release does not hold (`--images`)"
         )
         return
-    found = _hashes(folder)
+    hashes = _hashes(folder)
     lost = [
         f"{name or digest} is {_state(folder, name)}"
         for digest, name in files.items()
-        if digest not in found
+        if digest not in hashes
     ]
     if lost:
         what = f"images have no file with their SHA-256 in {folder}"
@@ -207,9 +207,9 @@ def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
 def _hashes(folder: Path) -> set[str]:
     """SHA-256 of every file in a folder that may be an image."""
     return {
-        sha256(one)
-        for one in folder.rglob("*")
-        if one.is_file() and one.stat().st_size <= MOST_BYTES
+        sha256(path)
+        for path in folder.rglob("*")
+        if path.is_file() and path.stat().st_size <= MOST_BYTES
     }
 
 
@@ -290,8 +290,8 @@ def _compared(evidence: Evidence) -> Iterator[tuple[dict[str, Any], bool | None]
 def _stated(evidence: Evidence, provider: Any) -> str | None:
     """Digest of an address from the environment, or the name of a server on loopback."""
     told = evidence.figures("collect").get("addresses")
-    found = told.get(provider.name) if isinstance(told, Mapping) else None
-    return found if isinstance(found, str) else None
+    result = told.get(provider.name) if isinstance(told, Mapping) else None
+    return result if isinstance(result, str) else None
 
 
 def _repeated(evidence: Evidence) -> Iterator[str]:
@@ -338,7 +338,7 @@ def _settings(
 
 def _is_of(row: dict[str, Any], hashed: list[RequestSettings], asks: ModelPrompts) -> bool:
     messages = asks.messages(row["at"])
-    return any(row["request_hash"] == one.request_hash(messages) for one in hashed)
+    return any(row["request_hash"] == item.request_hash(messages) for item in hashed)
 
 
 # Rules between columns of a release (`rules.yaml`): one scan for each table.
@@ -347,8 +347,8 @@ def _is_of(row: dict[str, Any], hashed: list[RequestSettings], asks: ModelPrompt
 @cache
 def _content() -> Mapping[str, Any]:
     path = Path(__file__).with_name("rules.yaml")
-    found: Mapping[str, Any] = read_text(path.read_text(encoding="utf-8"), where=path.name)
-    return found
+    content: Mapping[str, Any] = read_text(path.read_text(encoding="utf-8"), where=path.name)
+    return content
 
 
 def rules() -> Mapping[str, Mapping[str, Any]]:
@@ -426,8 +426,8 @@ def _group(
         sql = f"SELECT {shown} FROM {entry['from']} WHERE {breaks[name]}"
         sql += f" AND {entry['where']}" if "where" in entry else ""
         examples = [
-            f"{key}: {found}, expected {expected}"
-            for key, found, expected in connection.execute(f"{sql} ORDER BY 1 LIMIT 3").fetchall()
+            f"{key}: {result}, expected {expected}"
+            for key, result, expected in connection.execute(f"{sql} ORDER BY 1 LIMIT 3").fetchall()
         ]
         yield contradiction(entry["tables"][0], bad, of, f"rows break the rule '{name}'", examples)
     yield from _kept(group, wanted, of, proves, covers)

@@ -59,10 +59,10 @@ _CHECKS = Path(__file__).with_name("checks")
 
 def stated_of_tables(evidence: Evidence) -> Results:
     """Contradictions between tables and what manifest and recipe state of them (`checks/`)."""
-    told = evidence.manifest.figures
-    if not told and evidence.built:
+    figures = evidence.manifest.figures
+    if not figures and evidence.built:
         yield not_run("figures", "counts of the stages", "the manifest holds none")
-    if not told and not evidence.built:
+    if not figures and not evidence.built:
         return
     conditions = {
         "built": evidence.built,
@@ -75,7 +75,7 @@ def stated_of_tables(evidence: Evidence) -> Results:
     with runner(Path(__file__).with_name("exact.sql"), {**empty, **evidence.tables}) as run:
         _state(run, evidence)
         for about in ("figures", "manifest", "verdicts"):
-            if about == "figures" and not told:
+            if about == "figures" and not figures:
                 continue
             broken = False
             for check in checks(_CHECKS / about):
@@ -89,7 +89,7 @@ def stated_of_tables(evidence: Evidence) -> Results:
             if about == "figures" and not broken:
                 says = "what stages counted, kept and removed adds up to the tables"
                 yield consistent(about, says)
-        exact = run.table("exact").column("name").to_pylist() if told else []
+        exact = run.table("exact").column("name").to_pylist() if figures else []
     if exact:
         says = f"{', '.join(exact)}: rows of the tables, and of removals"
         yield proved("figures", says, *(f"figures.{name}" for name in exact))
@@ -120,7 +120,7 @@ def manifest_of_recipe(evidence: Evidence) -> Results:
     wrong: list[str] = []
     if isinstance(recipe.get("release"), Mapping):
         waived = [(w.get("gate"), w.get("reason")) for w in recipe["release"].get("waivers") or ()]
-        listed = [(one.gate, one.reason) for one in evidence.manifest.waivers]
+        listed = [(waiver.gate, waiver.reason) for waiver in evidence.manifest.waivers]
         if waived != listed:
             wrong.append(f"waivers {listed!r:.80}, expected {waived!r:.80} of the recipe")
     for check in (_silent, _listed, _rules):
@@ -184,7 +184,7 @@ def _listed(evidence: Evidence) -> Iterator[str]:
         return
     listed: dict[Any, Mapping[str, Any]]
     listed = {row.get("source"): row for row in evidence.manifest.sources}
-    names = [one.get("name") for one in evidence.recipe["sources"]]
+    names = [item.get("name") for item in evidence.recipe["sources"]]
     for name in sorted(set(names) ^ set(listed), key=str):
         yield f"source {name!r} is not in both, expected the recipe's sources in the manifest"
     for name, source in evidence.sources.items():
@@ -193,12 +193,12 @@ def _listed(evidence: Evidence) -> Iterator[str]:
             yield from values(
                 (f"{key} of source {name!r}", row.get(key), stated[key]) for key in _PASSED_ON
             )
-    told = evidence.figures("ingest")
-    if "sources" in told:
-        yield from values([("sources", told["sources"], list(evidence.manifest.sources))])
+    figures = evidence.figures("ingest")
+    if "sources" in figures:
+        yield from values([("sources", figures["sources"], list(evidence.manifest.sources))])
     counts = [row.get("queries") for row in evidence.manifest.sources]
-    if isinstance(told.get("queries"), int) and all(isinstance(one, int) for one in counts):
-        yield from values([("questions of all sources", told["queries"], sum(counts))])
+    if isinstance(figures.get("queries"), int) and all(isinstance(count, int) for count in counts):
+        yield from values([("questions of all sources", figures["queries"], sum(counts))])
 
 
 def _rules(evidence: Evidence) -> Iterator[str]:
@@ -206,11 +206,11 @@ def _rules(evidence: Evidence) -> Iterator[str]:
     told = evidence.figures("curate").get("rules")
     if evidence.curation is None or not isinstance(told, list):
         return
-    applied = [one if isinstance(one, Mapping) else {} for one in told]
+    applied = [entry if isinstance(entry, Mapping) else {} for entry in told]
     names = [rule.rule for rule in evidence.curation]
-    yield from values([("rules applied", [one.get("rule") for one in applied], names)])
-    for rule, one in zip(evidence.curation, applied, strict=False):
-        own = one.get("parameters") or {}
+    yield from values([("rules applied", [entry.get("rule") for entry in applied], names)])
+    for rule, item in zip(evidence.curation, applied, strict=False):
+        own = item.get("parameters") or {}
         yield from values(
             (f"{name} of the rule {rule.rule!r}", own.get(name), value)
             for name, value in rule.parameters.items()
@@ -250,7 +250,7 @@ def metering_of_answers(evidence: Evidence) -> Results:
         answers, evidence.table("models", _MODEL), evidence.collect.metering,
         queries=queries, names=names_of(evidence.pool),
     )  # fmt: skip
-    expected = {(one.check, one.model_id, one.count): {"says": one.says} for one in fresh}
+    expected = {(item.check, item.model_id, item.count): {"says": item.says} for item in fresh}
     wrong = [f"{_shown(key)} is not listed" for key in expected if key not in stored]
     wrong += [
         f"{_shown(key)} is listed, and the answers have none"
@@ -315,11 +315,11 @@ def _answers(evidence: Evidence, models: list[str]) -> tuple[pa.Table, bool]:
 
 
 def _id(row: Any) -> tuple[str, str, int]:
-    found = row if isinstance(row, Mapping) else {}
-    count = found.get("count")
+    result = row if isinstance(row, Mapping) else {}
+    count = result.get("count")
     return (
-        str(found.get("check")),
-        str(found.get("model_id")),
+        str(result.get("check")),
+        str(result.get("model_id")),
         count if isinstance(count, int) else -1,
     )
 

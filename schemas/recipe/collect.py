@@ -207,8 +207,8 @@ class Budget(Strict):
     @field_validator("usd", "per_model_usd", "models", mode="before")
     @classmethod
     def _an_amount(cls, value: object) -> object:
-        given = value.values() if isinstance(value, dict) else [value]
-        if any(isinstance(one, bool) for one in given):
+        values = value.values() if isinstance(value, dict) else [value]
+        if any(isinstance(item, bool) for item in values):
             raise ValueError("an amount in USD is a number, not yes or no")
         return value
 

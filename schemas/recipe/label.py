@@ -159,14 +159,14 @@ class Label(Strict):
     @property
     def foreign_prompts(self) -> list[str]:
         """Warnings about xVerify models that are asked with another prompt than theirs."""
-        return [said for one in self.verifiers if (said := one.foreign_prompt)]
+        return [said for verifier in self.verifiers if (said := verifier.foreign_prompt)]
 
     @model_validator(mode="after")
     def _unique(self) -> Label:
-        once((one.name for one in self.verifiers), "{} is listed twice")
-        once((one.name for one in self.judges), "{} is listed twice")
+        once((verifier.name for verifier in self.verifiers), "{} is listed twice")
+        once((item.name for item in self.judges), "{} is listed twice")
         for judge in self.judges:
-            listed = {name for one in (self.default, *self.tasks.values()) for name in one.then}
+            listed = {name for item in (self.default, *self.tasks.values()) for name in item.then}
             if not judge.decides and f"judge:{judge.name}" in listed:
                 raise ValueError(f"judge {judge.name!r} has 'decides: false', and 'then' names it")
             if judge.kind == "relative" and judge.reference_model is None:

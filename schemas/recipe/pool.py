@@ -153,9 +153,9 @@ def arms_of(model: Model) -> list[Model]:
     return [_arm(model, dict(zip(axes, chosen, strict=True))) for chosen in product(*axes.values())]
 
 
-def _values(axis: Axis, given: AxisValues) -> list[tuple[int, str, Any]]:
+def _values(axis: Axis, values: AxisValues) -> list[tuple[int, str, Any]]:
     """(place, name, value) of each value of an axis."""
-    pairs = given.items() if isinstance(given, dict) else ((str(one), one) for one in given)
+    pairs = values.items() if isinstance(values, dict) else ((str(item), item) for item in values)
     return [(place, name, value) for place, (name, value) in enumerate(pairs)]
 
 
@@ -164,16 +164,16 @@ def _arm(model: Model, chosen: dict[Axis, tuple[int, str, Any]]) -> Model:
     # All arms are asked of one endpoint, whatever their names are.
     said["endpoint_model"] = model.endpoint_model or model.model_id
     said["parameters"] = dict(model.parameters)
-    written: dict[tuple[str, ...], str] = {}
+    result: dict[tuple[str, ...], str] = {}
     for axis, (_, name, value) in chosen.items():
-        for place, one in _settings(model, axis, name, value):
-            if place in written:
+        for place, item in _settings(model, axis, name, value):
+            if place in result:
                 raise ValueError(
-                    f"model {model.model_id!r}: the axes {written[place]!r} and {axis!r} both set "
+                    f"model {model.model_id!r}: the axes {result[place]!r} and {axis!r} both set "
                     f"{'.'.join(place)!r}"
                 )
-            written[place] = axis
-            (said["parameters"] if len(place) == 2 else said)[place[-1]] = one
+            result[place] = axis
+            (said["parameters"] if len(place) == 2 else said)[place[-1]] = item
     names = {axis: name for axis, (_, name, _) in chosen.items()}
     said["model_id"] = "-".join([model.model_id, *names.values()])
     said["arm"] = {"of": model.model_id} | {
@@ -196,8 +196,8 @@ def _settings(model: Model, axis: Axis, name: str, value: Any) -> list[tuple[tup
     if wrong := sorted(set(value) & set(_OWN)):
         raise ValueError(f"model {model.model_id!r}: an axis cannot set {wrong[0]!r}")
     parameters = value.get("parameters") or {}
-    return [((key,), one) for key, one in value.items() if key != "parameters"] + [
-        (("parameters", key), one) for key, one in parameters.items()
+    return [((key,), item) for key, item in value.items() if key != "parameters"] + [
+        (("parameters", key), parameter) for key, parameter in parameters.items()
     ]
 
 
@@ -371,7 +371,7 @@ class Pool(Strict):
     @model_validator(mode="after")
     def _unique(self) -> Pool:
         once((model.model_id for model in self.models), "model {} is in the pool twice")
-        once((one.name for one in self.providers), "provider {} is in the pool twice")
+        once((provider.name for provider in self.providers), "provider {} is in the pool twice")
         whole = {model.model_id for model in self.models if model.relay is None}
         for model in self.models:
             for name in () if model.relay is None else (model.relay.first, model.relay.then):

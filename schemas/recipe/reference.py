@@ -47,7 +47,7 @@ def reference() -> str:
 def _plain(part: Any) -> Any:
     """A schema without titles, each description on one line."""
     if isinstance(part, list):
-        return [_plain(one) for one in part]
+        return [_plain(item) for item in part]
     if not isinstance(part, dict):
         return part
     return {

@@ -69,10 +69,10 @@ def batches(path: str, most: int) -> Iterator[pa.RecordBatch]:
         TooLarge: as `size` does, but for the rows before those that are too many.
     """
     with pq.ParquetFile(path) as file:
-        found = 0
+        result = 0
         _check_footer(file, most)
         for batch in file.iter_batches(_HANDED_OVER):
-            found = _added(found, sum(map(unfolded, batch.columns)), most)
+            result = _added(result, sum(map(unfolded, batch.columns)), most)
             yield texts(batch)
 
 
@@ -106,7 +106,7 @@ def _column_sizes(
     """Bytes of each column chunk; what its statistics claim wrongly is added to `faults`."""
     with pq.ParquetFile(path) as file:
         repeated = _check_footer(file, most)
-    found = 0
+    result = 0
     # What a dictionary holds is measured and compared once, and not for each row.
     with pq.ParquetFile(path, read_dictionary=repeated) as file:
         for number in range(file.num_row_groups):
@@ -124,8 +124,8 @@ def _column_sizes(
                     for column in batch.columns:
                         own += max(unfolded(column), len(column))
                         check.add(column)
-                    _added(found, own, most)
-                found += own
+                    _added(result, own, most)
+                result += own
                 if faults is not None and (fault := check.fault()):
                     faults.setdefault(chunk.path_in_schema, fault)
                 yield own
@@ -156,14 +156,14 @@ def _check_footer(file: pq.ParquetFile, most: int) -> list[str]:
     return [
         path
         for path, used in encodings.items()
-        if "RLE_DICTIONARY" in used and not any(one.startswith("DELTA") for one in used)
+        if "RLE_DICTIONARY" in used and not any(item.startswith("DELTA") for item in used)
     ]
 
 
-def _added(found: int, more: int, most: int) -> int:
-    if found + more > most:
+def _added(number: int, more: int, most: int) -> int:
+    if number + more > most:
         raise TooLarge
-    return found + more
+    return number + more
 
 
 def unfolded(array: pa.Array) -> int:
@@ -199,7 +199,7 @@ class _Chunk:
         self.ends: tuple[str | None, ...] = claim[1:] if claim else ()
         self.skips = chunk.has_offset_index or chunk.has_column_index
         self.skips |= chunk.bloom_filter_offset is not None
-        self.checks = claim is not None and any(one is not None for one in claim)
+        self.checks = claim is not None and any(item is not None for item in claim)
         self.counted, self.within = 0, False
         self.low: Any = None
         self.high: Any = None
@@ -231,7 +231,7 @@ class _Chunk:
             return f"the statistics count {self.nulls:,} nulls of {self.counted:,}"
         if self.low is None:
             return ""
-        ends = [_value(one, self.type) for one in self.ends]
+        ends = [_value(end, self.type) for end in self.ends]
         for least, most in (ends[:2], ends[2:]):
             if (least is not None and self.low < least) or (most is not None and self.high > most):
                 return "the statistics leave out values that are there"

@@ -214,22 +214,22 @@ class Worker:
         """So many bytes of the child's answer, and the seconds left to wait for more."""
         assert self._process is not None
         assert self._process.stdout is not None
-        handle, found = self._process.stdout.fileno(), bytearray()
+        handle, result = self._process.stdout.fileno(), bytearray()
         try:
-            while len(found) < size:
+            while len(result) < size:
                 started = time.monotonic()
                 ready = select.select([handle], [], [], max(0.0, left))[0]
                 left -= time.monotonic() - started
                 if not ready:
                     raise LimitExceeded("time")
-                part = os.read(handle, min(size - len(found), 1 << 20))
+                part = os.read(handle, min(size - len(result), 1 << 20))
                 if not part:
                     raise self._ended()
-                found += part
+                result += part
         except BaseException:
             self.close()
             raise
-        return bytes(found), left
+        return bytes(result), left
 
     def _ended(self) -> Exception:
         """Why the child ended, as an error."""

@@ -15,10 +15,8 @@ _PATH = Path(__file__).with_name("metrics.yaml")
 @cache
 def rows() -> dict[str, dict[str, Any]]:
     """Metric → its row; one without a `module` is computed with its family."""
-    found: dict[str, dict[str, Any]] = read_text(
-        _PATH.read_text(encoding="utf-8"), where=str(_PATH)
-    )
-    return found
+    text: dict[str, dict[str, Any]] = read_text(_PATH.read_text(encoding="utf-8"), where=str(_PATH))
+    return text
 
 
 # Metrics by family, and the data they are computed from.

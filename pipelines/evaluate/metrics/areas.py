@@ -114,8 +114,8 @@ def qnc(
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(y1 > y0, np.clip((goal - y0) / (y1 - y0), 0.0, 1.0), 1.0)
         at = (x0 + share * (x1 - x0))[..., 0]
-        found = np.where(reached.any(axis=-1), at / target_cost, np.nan)
-    return np.asarray(found)
+        values = np.where(reached.any(axis=-1), at / target_cost, np.nan)
+    return np.asarray(values)
 
 
 def curve_columns(values: Floats, choice: Choices, out: Floats | None = None) -> Floats:
@@ -154,8 +154,8 @@ def cost_save(
     goal = np.asarray(best)[..., None]
     cheapest = np.where(accuracy >= goal - _TIE, cost, np.inf).min(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = 1 - cheapest / best_cost
-    return np.where(np.isfinite(found), found, np.nan)
+        result = 1 - cheapest / best_cost
+    return np.where(np.isfinite(result), result, np.nan)
 
 
 def pareto_points(cost: Floats, accuracy: Floats) -> tuple[Floats, Floats]:
@@ -192,24 +192,24 @@ def pareto_dist(
 @metric
 def perf_gain_metric(swept: Swept) -> MetricValue:
     """Best over the sweep's settings of accuracy over that of the best single model, minus 1."""
-    one = swept.against
+    item = swept.against
     return MetricValue(
-        float(perf_gain(one.accuracy, one.best)),
-        perf_gain(one.accuracies, one.bests),
+        float(perf_gain(item.accuracy, item.best)),
+        perf_gain(item.accuracies, item.bests),
         "the best single model is never right",
-        one.n,
+        item.n,
     )
 
 
 @metric
 def cost_save_metric(swept: Swept) -> MetricValue:
     """Greatest saving over settings that are at least as accurate as the best single model."""
-    one = swept.against
+    item = swept.against
     return MetricValue(
-        float(cost_save(one.cost, one.accuracy, one.best, one.best_cost)),
-        cost_save(one.costs, one.accuracies, one.bests, one.best_costs),
+        float(cost_save(item.cost, item.accuracy, item.best, item.best_cost)),
+        cost_save(item.costs, item.accuracies, item.bests, item.best_costs),
         "no setting is as accurate as the best single model",
-        one.n,
+        item.n,
     )
 
 
@@ -389,8 +389,8 @@ def anchors(data: EvaluationData, measure: str) -> tuple[Floats, Floats, Floats]
         rows = np.arange(len(cost))
         return np.stack([cost[rows, cheap], np.nanmax(cost, axis=1), labels[rows, cheap]], axis=1)
 
-    found = by_rows(work, data.test.labels, data.test.costs[measure])
-    least, most, score = (np.ascontiguousarray(column) for column in found.T)
+    result = by_rows(work, data.test.labels, data.test.costs[measure])
+    least, most, score = (np.ascontiguousarray(column) for column in result.T)
     return least, most, score
 
 

@@ -48,8 +48,8 @@ class Numbers:
         """(1 to `most`,) the next numbers."""
         while not len(self._rest):
             self._rest = self._made()
-        found, self._rest = self._rest[:most], self._rest[most:]
-        return found
+        result, self._rest = self._rest[:most], self._rest[most:]
+        return result
 
     def _made(self) -> Ints:
         raw = self._bits.random_raw(_TOGETHER // 2).astype("<u8", copy=False)
@@ -309,15 +309,15 @@ def interval(
     >>> [round(end, 4) for end in interval(np.array([0.5, 0.5, 0.75]), value=0.25)]
     [0.25, 0.4875]
     """
-    found = replicates[~np.isnan(replicates)]
-    if not len(found):
+    replicate = replicates[~np.isnan(replicates)]
+    if not len(replicate):
         return float("nan"), float("nan")
     tail = (1 - level) / 2
-    low, high = np.quantile(found, [tail, 1 - tail])
+    low, high = np.quantile(replicate, [tail, 1 - tail])
     if value is not None and not low <= value <= high:
-        moved = value - np.median(found)
-        low = max(low + moved, min(value, found.min()))
-        high = min(high + moved, max(value, found.max()))
+        moved = value - np.median(replicate)
+        low = max(low + moved, min(value, replicate.min()))
+        high = min(high + moved, max(value, replicate.max()))
     return float(low), float(high)
 
 
@@ -331,9 +331,9 @@ def p_value(replicates: Floats) -> float:
     >>> p_value(np.array([0.1, 0.2, 0.3]))
     0.5
     """
-    found = replicates[~np.isnan(replicates)]
-    if not len(found):
+    replicate = replicates[~np.isnan(replicates)]
+    if not len(replicate):
         return float("nan")
-    below = (np.count_nonzero(found <= 0) + 1) / (len(found) + 1)
-    above = (np.count_nonzero(found >= 0) + 1) / (len(found) + 1)
+    below = (np.count_nonzero(replicate <= 0) + 1) / (len(replicate) + 1)
+    above = (np.count_nonzero(replicate >= 0) + 1) / (len(replicate) + 1)
     return float(min(1.0, 2 * min(below, above)))

@@ -100,8 +100,8 @@ class EvaluationData:
         Where it cannot be judged the next best on train replaces it. For what has to be over
         all questions: the range of a curve's costs, random mixes, which model is dearest.
         """
-        found = by_rows(lambda *part: self._single(*part)[:, model], *self._pairs())
-        return np.ascontiguousarray(found)
+        rows = by_rows(lambda *part: self._single(*part)[:, model], *self._pairs())
+        return np.ascontiguousarray(rows)
 
     def single_means(self, measure: str | None = None) -> Floats:
         """(m,) mean scores, or costs of a measure, of every model asked so."""

@@ -77,9 +77,9 @@ def _mean_of_cells(routed: Routed, cells: Callable[[Floats, Floats], Floats]) ->
         return MetricValue(float("nan"), None, _NOT)
 
     def work(p: Floats, y: Floats) -> Floats:
-        found = cells(p, y)
-        known = ~np.isnan(found)
-        return np.stack([np.where(known, found, 0.0).sum(axis=1), known.sum(axis=1)], axis=1)
+        result = cells(p, y)
+        known = ~np.isnan(result)
+        return np.stack([np.where(known, result, 0.0).sum(axis=1), known.sum(axis=1)], axis=1)
 
     columns = np.asarray(by_rows(work, routed.scores, routed.data.test.labels))
     total, drawn = columns.sum(axis=0), routed.data.draws.sums(columns)
@@ -191,9 +191,9 @@ def _drawn(routed: Routed, columns: Floats) -> Floats:
         for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
             sums = sorted_counts[:, start:end] @ values[start:end]
             means = ratio(sums[:, :width], sums[:, width:])
-            told = ~np.isnan(means)
-            total[here] += np.where(told, means, 0.0)
-            seen[here] += told
+            mask = ~np.isnan(means)
+            total[here] += np.where(mask, means, 0.0)
+            seen[here] += mask
     return ratio(total, seen)
 
 
@@ -231,18 +231,18 @@ def macros(routed: Routed) -> Macros:
 @metric
 def macro_accuracy_metric(routed: Routed) -> MetricValue:
     """Mean over tasks of the accuracy in the task."""
-    found = routed.once(macros)
-    return MetricValue(macro(found.met["own"][0], routed.data.test.tasks), found.drawn["own"][0])
+    result = routed.once(macros)
+    return MetricValue(macro(result.met["own"][0], routed.data.test.tasks), result.drawn["own"][0])
 
 
 def _against(routed: Routed, name: str, sign: float = 1.0) -> MetricValue:
     tasks = routed.data.test.tasks
-    found = routed.once(macros)
-    hit, other = found.met[name]
+    result = routed.once(macros)
+    hit, other = result.met[name]
     mine, theirs = macro(hit, tasks), macro(other, tasks)
     if not theirs > 0:
         return MetricValue(float("nan"), None, "what it is compared with has accuracy 0")
-    replicates = sign * (ratio(*found.drawn[name]) - 1)
+    replicates = sign * (ratio(*result.drawn[name]) - 1)
     n = int(np.count_nonzero(~np.isnan(other)))
     return MetricValue(sign * (mine / theirs - 1), replicates, n=n)
 
@@ -414,8 +414,8 @@ def u_token(accuracy: Floats | float, small: Floats | float, saved: Floats | flo
     0.5
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (np.asarray(accuracy) - small) / (1 - np.asarray(saved))
-    return np.where(np.isfinite(found), found, np.nan)
+        result = (np.asarray(accuracy) - small) / (1 - np.asarray(saved))
+    return np.where(np.isfinite(result), result, np.nan)
 
 
 def _columns(routed: Routed) -> Floats | None:
@@ -556,7 +556,7 @@ def opt_cost_metric(routed: Routed) -> MetricValue | None:
 def opt_accuracy_metric(routed: Routed) -> MetricValue:
     """Accuracy over the per-question oracle's, on the questions that some model gets right."""
     labels, decided = routed.data.test.labels, routed.data.test.decided
-    reached, best = (at_choice(labels, one) for one in (routed.choice, query_oracle(labels)))
+    reached, best = (at_choice(labels, item) for item in (routed.choice, query_oracle(labels)))
     return _ratio(routed, reached, best, (decided == 1).any(axis=1), _UNSOLVED)
 
 
@@ -567,10 +567,10 @@ def _ratio(routed: Routed, above: Floats, below: Floats, rows: Bools, reason: st
     columns = np.where(rows[:, None], np.stack([above, below], axis=1), 0.0)
     value, drawn = columns.mean(axis=0), routed.data.draws.means(columns)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found, replicates = (
-            np.where(one[..., 1] > 0, one[..., 0] / one[..., 1], 1.0) for one in (value, drawn)
+        result, replicates = (
+            np.where(item[..., 1] > 0, item[..., 0] / item[..., 1], 1.0) for item in (value, drawn)
         )
-    return MetricValue(float(found), replicates, n=int(rows.sum()))
+    return MetricValue(float(result), replicates, n=int(rows.sum()))
 
 
 def robustness(choice: Mapping[str, str], reworded: Mapping[str, str]) -> float | None:

@@ -163,8 +163,8 @@ def cpt(rate: Floats, performance: Floats, share: float) -> Floats:
     0.6
     """
     small, large = performance[..., 0], performance[..., -1]
-    found = first_reaching(rate, performance, small + share * (large - small))
-    return np.asarray(np.where(large > small, found, np.nan))
+    result = first_reaching(rate, performance, small + share * (large - small))
+    return np.asarray(np.where(large > small, result, np.nan))
 
 
 def apgr(rate: Floats, performance: Floats) -> Floats:
@@ -229,8 +229,8 @@ def first_reaching(rate: Floats, performance: Floats, target: Floats) -> Floats:
     y0, y1 = (np.take_along_axis(performance, at, -1) for at in (before, first))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(y1 > y0, np.clip((goal - y0) / (y1 - y0), 0.0, 1.0), 1.0)
-    found = (x0 + share * (x1 - x0))[..., 0]
-    return np.asarray(np.where(reached.any(axis=-1), found, np.nan))
+    result = (x0 + share * (x1 - x0))[..., 0]
+    return np.asarray(np.where(reached.any(axis=-1), result, np.nan))
 
 
 def _integral(rate: Floats, performance: Floats, low: float, high: Floats | float) -> Floats:

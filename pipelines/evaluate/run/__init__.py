@@ -90,16 +90,16 @@ class Evaluation:
     settings: EvaluationSettings
 
     def __repr__(self) -> str:
-        most = max((one["value"] for one in self.ranking), default=None)
-        first = [one["router"] for one in self.ranking if one["value"] == most]
+        most = max((item["value"] for item in self.ranking), default=None)
+        first = [item["router"] for item in self.ranking if item["value"] == most]
         best = f"; first {' and '.join(first)} with accuracy {most:.4f}" if first else ""
         return f"Evaluation of {len(self.ranking)} routers{best}"
 
     def _repr_html_(self) -> str:
         rows = [
-            {"router": one["router"], "accuracy": one["value"],
-             "places": f"{one['best_place']} to {one['worst_place']}"}
-            for one in self.ranking
+            {"router": item["router"], "accuracy": item["value"],
+             "places": f"{item['best_place']} to {item['worst_place']}"}
+            for item in self.ranking
         ]  # fmt: skip
         facts = {"split": self.settings.split, "resamples": self.settings.resamples}
         return html_card(f"evaluation of {len(rows)} routers", facts, rows)
@@ -150,8 +150,8 @@ def evaluate(
     shared = _shared(data, done, how, chosen, picks or {})
     measured, references = (
         [
-            measure(data, name, found, points=how.points, scaling=how.scaling, shared=shared)
-            for name, found in group.items()
+            measure(data, name, item, points=how.points, scaling=how.scaling, shared=shared)
+            for name, item in group.items()
         ]
         for group in (done.scores, reference_scores(data))
     )
@@ -177,7 +177,7 @@ def evaluate(
     # Last: a router that was handed over as an object is fitted again by it.
     rows += over_splits(core, scheme, experiment, how)
     headline = WITHOUT_LEAKS if data.clean is not None and not done.as_published else "accuracy"
-    values = {one.router: accuracy(data, one, headline)[0] for one in measured}
+    values = {item.router: accuracy(data, item, headline)[0] for item in measured}
     told = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
     told["missing"] += untold(len(measured), how.resamples)
     told["order_undecided"]["routers"] = _open_pairs(compared, headline)
@@ -220,26 +220,26 @@ def _open_pairs(compared: Sequence[Comparison], headline: str) -> list[list[str]
 
 def _told(done: Fitted) -> dict[str, Any]:
     """What is to be reported about routers, where there is anything."""
-    found = {"no_chances": done.no_chances, "not_as_published": done.not_as_published,
+    result = {"no_chances": done.no_chances, "not_as_published": done.not_as_published,
              "not_read": done.not_read}  # fmt: skip
-    return {name: said for name, said in found.items() if said}
+    return {name: said for name, said in result.items() if said}
 
 
 def _rows(results: Sequence[RouterResult]) -> list[MetricRow]:
-    return [row for one in results for row in one.metrics]
+    return [row for result in results for row in result.metrics]
 
 
 def _curves(results: Sequence[RouterResult]) -> list[dict[str, Any]]:
-    return [row for one in results for row in one.curves]
+    return [row for result in results for row in result.curves]
 
 
 def _compared_on_pair(data: EvaluationData, duels: Sequence[RouterResult]) -> list[Comparison]:
     """All pairs of routers by APGR and by AUROC; references are not compared."""
-    ours = [one for one in duels if one.router not in REFERENCES]
+    ours = [duel for duel in duels if duel.router not in REFERENCES]
     return [
         row
         for name in ("apgr", "auroc")
-        for row in compare(name, data.split, {one.router: one.areas[name] for one in ours})
+        for row in compare(name, data.split, {item.router: item.areas[name] for item in ours})
     ]
 
 
@@ -258,7 +258,7 @@ def _shared(
         frontier=frontier,
         pair=None if pair is None else (data.test.place(pair[0]), data.test.place(pair[1])),
         reference=None if of is None else data.test.place(of),
-        seconds={name: one + how.embed_seconds for name, one in done.seconds.items()},
+        seconds={name: item + how.embed_seconds for name, item in done.seconds.items()},
         usd_per_hour=how.usd_per_hour,
         decision_usd=done.decision_usd,
         scales=done.scales,

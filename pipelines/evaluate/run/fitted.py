@@ -56,16 +56,16 @@ def order_range(data: EvaluationData, name: str, experiment: Experiment) -> list
     m = data.test.n_models
     rng = np.random.default_rng(0)
     orders = [data.order, data.order[::-1], *(rng.permutation(m) for _ in range(ORDERS - 2))]
-    found = []
+    results = []
     for models in orders:
         fit = Fit(experiment.maker(name), data.train.with_models(models), experiment.store)
         scores: Floats = np.empty((data.test.n_queries, m))
         scores[:, models] = fit.scores(data.test.queries().with_models(models))
         choice = best(scores, data.available(), data.order)
-        found.append(float(at_choice(data.test.labels, choice).mean()))
+        results.append(float(at_choice(data.test.labels, choice).mean()))
     return [
-        metric(name, "accuracy_order_low", data.split, min(found)),
-        metric(name, "accuracy_order_high", data.split, max(found)),
+        metric(name, "accuracy_order_low", data.split, min(results)),
+        metric(name, "accuracy_order_high", data.split, max(results)),
     ]
 
 
@@ -119,7 +119,7 @@ def fitted(
         for repeat in range(len(experiment.seeds)):
             fit = experiment.fit_of(name, repeat)
             try:
-                found = fit.scores(queries, clock)
+                scores = fit.scores(queries, clock)
             except BadInput as error:
                 # "this router" is one of several here.
                 error.where = f"router {name!r}" + (f", {error.where}" if error.where else "")
@@ -127,7 +127,7 @@ def fitted(
             if fit.seconds is not None:
                 told.seconds.setdefault(name, fit.seconds / max(len(queries), 1))
             if name not in told.scores:
-                told.scores[name] = on_disk_if_large(found)
+                told.scores[name] = on_disk_if_large(scores)
                 if fit.record.not_as_published:
                     told.not_as_published[name] = fit.record.not_as_published
                 # At once, while the fit is there: a stopped run goes on after it.
@@ -142,11 +142,11 @@ def fitted(
                     told.not_read[name] = list(unread)
                 if getattr(fit.made, "as_published", False):
                     told.published.add(name)
-                beyond = no_chances(found)
+                beyond = no_chances(scores)
                 if beyond is not None and fit.scale == "probability":
                     told.no_chances[name] = beyond
             if len(experiment.seeds) > 1:
-                reached.append(_accuracy(data, found))
+                reached.append(_accuracy(data, scores))
         told.spread.extend(order_range(data, name, experiment))
         if reached:
             mean, deviation = seed_spread(reached)
@@ -162,8 +162,8 @@ def fitted(
 def decision_usd(router: Any, queries: Queries) -> Floats | None:
     """(n,) USD that a router's own decisions cost; None where it states nothing."""
     stated = getattr(router, "decision_usd", None)
-    found: Floats | None = stated(queries) if callable(stated) else None
-    return found
+    values: Floats | None = stated(queries) if callable(stated) else None
+    return values
 
 
 def _on_validation(data: EvaluationData, fit: Fit) -> float | None:
@@ -205,12 +205,12 @@ def over_splits(
     """
     reached: dict[str, list[float]] = {SINGLE: []}
     refused: dict[str, str] = {}
-    for one in redrawn(core, scheme, how.splits, how.seed):
-        test = one.take(one.rows(scheme, how.split)).labelled()
-        known, first = ~np.isnan(test.labels), order(one, scheme)
+    for item in redrawn(core, scheme, how.splits, how.seed):
+        test = item.take(item.rows(scheme, how.split)).labelled()
+        known, first = ~np.isnan(test.labels), order(item, scheme)
         single = alone(known, first)[:, first[0]]
         reached[SINGLE].append(float(at_choice(test.labels, single).mean()))
-        again = Experiment(one.training(scheme), experiment.routers, experiment.seeds[:1],
+        again = Experiment(item.training(scheme), experiment.routers, experiment.seeds[:1],
                            experiment.store)  # fmt: skip
         for name, make in experiment.routers.items():
             if isinstance(make, RouterSpec) and make.is_table:
@@ -229,9 +229,9 @@ def over_splits(
         refused = dict.fromkeys((*experiment.routers, SINGLE), why)
     rows = []
     for name in (*experiment.routers, SINGLE) if how.splits else ():
-        found = np.array(reached.get(name, []))
-        gain = found - np.array(reached[SINGLE][: len(found)])
-        for called, values in (("accuracy", found), ("gain_over_best_single", gain)):
+        result = np.array(reached.get(name, []))
+        gain = result - np.array(reached[SINGLE][: len(result)])
+        for called, values in (("accuracy", result), ("gain_over_best_single", gain)):
             if called != "accuracy" and name == SINGLE:
                 continue
             mean, sd = (
@@ -347,13 +347,13 @@ def references_agreement(data: EvaluationData, measured: Sequence[RouterResult])
     """
     rows = []
     met = ~np.isnan(data.own(data.single))
-    for one in measured:
-        same = np.where(met, one.choice == data.single, np.nan)
+    for item in measured:
+        same = np.where(met, item.choice == data.single, np.nan)
         drawn = data.draws.means(same[:, None])[:, 0]
         why = "the best single model has no label in the split"
         name = "agreement_with_generalist"
-        rows.append(column_metric(one.router, name, data.split, same, drawn, why))
-        rows += _by_task(data, one.router, same)
+        rows.append(column_metric(item.router, name, data.split, same, drawn, why))
+        rows += _by_task(data, item.router, same)
     return rows
 
 
@@ -364,7 +364,7 @@ def _by_task(data: EvaluationData, router: str, same: Floats) -> list[MetricRow]
     if len(names) < 2:
         return []
     columns = by_rows(
-        lambda task, one: np.where(task[:, None] == names[None, :], one[:, None], np.nan),
+        lambda task, item: np.where(task[:, None] == names[None, :], item[:, None], np.nan),
         tasks,
         same,
     )
@@ -467,7 +467,7 @@ def duels_agreement(core: Core, scheme: str, preferences: pa.Table) -> tuple[int
     return agree, told
 
 
-def misled(agree: int, told: int) -> bool:
+def misled(agree: int, number: int) -> bool:
     """Whether winners are right less often than a coin would have them (binomial, 5 %).
 
     >>> misled(0, 5), misled(1, 5), misled(40, 100)
@@ -475,7 +475,7 @@ def misled(agree: int, told: int) -> bool:
     """
     from scipy.stats import binom
 
-    return bool(told and binom.cdf(agree, told, 0.5) < 0.05)
+    return bool(number and binom.cdf(agree, number, 0.5) < 0.05)
 
 
 def trained(

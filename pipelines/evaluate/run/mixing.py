@@ -127,15 +127,15 @@ def across(
     known = set(train.queries.query_ids)
     if train.validation is not None:
         known |= set(train.validation.queries.query_ids)
-    found = {}
+    result = {}
     for release, (core, scheme) in tests.items():
         split = core.splits[scheme].copy()
         twice = np.array([query in known for query in core.query_ids]) & (split == "test")
         split[twice] = ""
         own = replace(core, splits={scheme: split})
         fresh = {name: always(router) for name, router in made.items()}
-        found[release] = evaluate(own, fresh, scheme=scheme, **how)
-    return found
+        result[release] = evaluate(own, fresh, scheme=scheme, **how)
+    return result
 
 
 def always(router: Router) -> Callable[[int], Router]:

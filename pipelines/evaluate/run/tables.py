@@ -67,41 +67,41 @@ from routeyard.schemas.release import order_undecided, undecided_words
 WITHOUT_LEAKS = "accuracy_without_leaks"
 
 
-def accuracy(data: EvaluationData, one: RouterResult, name: str) -> tuple[float, Floats]:
+def accuracy(data: EvaluationData, result: RouterResult, name: str) -> tuple[float, Floats]:
     """(value, replicates) of `accuracy` or `WITHOUT_LEAKS` of a router's choices."""
     if name == WITHOUT_LEAKS and data.clean is not None:
-        return _over(data, one, data.clean)
-    return float(at_choice(data.test.labels, one.choice).mean()), one.accuracy
+        return _over(data, result, data.clean)
+    return float(at_choice(data.test.labels, result.choice).mean()), result.accuracy
 
 
 def comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[Comparison]:
     """All of routers on a whole pool."""
-    found = _accuracies(data, measured, "accuracy")
+    accuracies = _accuracies(data, measured, "accuracy")
     if data.clean is not None:
-        found += _accuracies(data, measured, WITHOUT_LEAKS)
-    return found + cost_comparisons(data, measured)
+        accuracies += _accuracies(data, measured, WITHOUT_LEAKS)
+    return accuracies + cost_comparisons(data, measured)
 
 
 def cost_comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[Comparison]:
     """Those of areas, and of scores at one budget; without a measure at any price."""
-    found: list[Comparison] = []
+    results: list[Comparison] = []
     for name in data.prices:
-        areas = {one.router: one.areas[name] for one in measured}
-        found += compare(f"audc[{name}]", data.split, areas)
-    matched = {one.router: one.matched for one in measured}
+        areas = {item.router: item.areas[name] for item in measured}
+        results += compare(f"audc[{name}]", data.split, areas)
+    matched = {item.router: item.matched for item in measured}
     budget = f"mcnemar[{data.measure or 'accuracy'}]"
-    found += compare_matched(budget, data.split, matched)
+    results += compare_matched(budget, data.split, matched)
     if data.measure is not None:
         name = f"mcnemar_as_published[{data.measure}]"
-        grids = {one.router: one.grids[data.measure] for one in measured}
-        found += compare_published(name, data.split, grids, data.test.decided)
-    return found
+        grids = {item.router: item.grids[data.measure] for item in measured}
+        results += compare_published(name, data.split, grids, data.test.decided)
+    return results
 
 
 def _accuracies(
     data: EvaluationData, measured: Sequence[RouterResult], name: str
 ) -> list[Comparison]:
-    hits = {one.router: accuracy(data, one, name) for one in measured}
+    hits = {item.router: accuracy(data, item, name) for item in measured}
     asked = np.ones(data.test.n_queries, dtype=bool)
     if name == WITHOUT_LEAKS and data.clean is not None:
         asked = data.clean
@@ -113,8 +113,8 @@ def _accuracies(
     on: dict[str, dict[str, tuple[float, Floats]]] = {}
     if not met[asked].all():
         # Where the best single model has no label it is compared with nobody.
-        on["best single"] = {one.router: _over(data, one, met) for one in measured}
-    asks = {one.router: one.wanted for one in measured}
+        on["best single"] = {item.router: _over(data, item, met) for item in measured}
+    asks = {item.router: item.wanted for item in measured}
     asks["best single"] = np.full(data.test.n_queries, data.single)
     return [_unless_open(data, row, asks, asked) for row in compare(name, data.split, hits, on=on)]
 
@@ -134,9 +134,9 @@ def _unless_open(
     return row if interval(drawn)[0] > 0 else replace(row, significant=False)
 
 
-def _over(data: EvaluationData, one: RouterResult, met: Bools) -> tuple[float, Floats]:
+def _over(data: EvaluationData, result: RouterResult, met: Bools) -> tuple[float, Floats]:
     """Accuracy of a router's choices over some of the questions: value, replicates."""
-    hit = np.where(met, at_choice(data.test.labels, one.choice), np.nan)
+    hit = np.where(met, at_choice(data.test.labels, result.choice), np.nan)
     return float(hit[met].mean()) if met.any() else np.nan, data.draws.means(hit[:, None])[:, 0]
 
 
@@ -209,7 +209,7 @@ def sub_pools(
         scores: router → (n_test, m) scores on the whole pool. One that needs costs to learn is
             fitted again, on the sub-pool.
     """
-    found = []
+    results = []
     for name in {**core.costs, **core.part_costs}:
         if name in data.prices:
             continue
@@ -239,8 +239,8 @@ def sub_pools(
                 if (usd := decision_usd(experiment.fit_of(router).made, part.test.queries()))
                 is not None
             }
-            found.append(_measured(data, part, own, scales, name, how, stated))
-    return found
+            results.append(_measured(data, part, own, scales, name, how, stated))
+    return results
 
 
 def priced_in(core: Core, measure: str, models: Sequence[str]) -> Core:
@@ -257,7 +257,7 @@ def _known(core: Core, data: EvaluationData, name: str) -> list[str]:
     has = np.ones(core.n_models, dtype=bool)
     for queries in (data.train.queries.query_ids, data.test.query_ids):
         has &= priced(every[np.array([where[query] for query in queries])])
-    return [model for model, told in zip(core.model_ids, has, strict=True) if told]
+    return [model for model, item in zip(core.model_ids, has, strict=True) if item]
 
 
 def _measured(
@@ -279,8 +279,8 @@ def _measured(
         for group in (scores, reference_scores(part))
     )
     every = [*ours, *references]
-    rows = [row for one in every for row in [*one.metrics, *one.budget]] + cost_references(part)
-    curves = [row for one in every for row in one.curves]
+    rows = [row for item in every for row in [*item.metrics, *item.budget]] + cost_references(part)
+    curves = [row for item in every for row in item.curves]
     compared = cost_comparisons(part, ours)
     left = [model for model in data.test.model_ids if model not in part.test.model_ids]
     facts = {
@@ -317,7 +317,7 @@ def in_words(measure: str, facts: Mapping[str, Any]) -> str:
 def costs_lacking(core: Core, data: EvaluationData) -> dict[str, dict[str, Any]]:
     """Measure without figures → `reason`, and `known`: model → share of its labelled answers
     whose cost is known. Measures that nobody knows anything of are not named."""
-    found: dict[str, dict[str, Any]] = {
+    result: dict[str, dict[str, Any]] = {
         name: {"reason": f"not known of {few(who)}", "known": dict.fromkeys(who, 0.0)}
         for name, who in core.lacking.items()
     }
@@ -326,11 +326,11 @@ def costs_lacking(core: Core, data: EvaluationData) -> dict[str, dict[str, Any]]
             continue
         both, labelled = core.priced(name)
         share = np.round(both / np.maximum(labelled, 1), 4)
-        found[name] = {
+        result[name] = {
             "reason": _why(core, data, name),
             "known": dict(zip(core.model_ids, share.tolist(), strict=True)),
         }
-    return found
+    return result
 
 
 def _why(core: Core, data: EvaluationData, measure: str) -> str:
@@ -364,7 +364,7 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
         )
     lacking = {name: k for name, k in facts["labelled"].items() if k < n}
     if lacking:
-        least = sorted(lacking.items(), key=lambda one: (one[1], one[0]))
+        least = sorted(lacking.items(), key=lambda item: (item[1], item[0]))
         words.append(
             f"labels missing of {len(lacking)} models: "
             + ", ".join(
@@ -384,11 +384,11 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
         )
     pools = facts["sub_pools"]
     words += [
-        f"no figures in {measure}: {told['reason']}"
-        for measure, told in facts["costs_lacking"].items()
+        f"no figures in {measure}: {fact['reason']}"
+        for measure, fact in facts["costs_lacking"].items()
         if measure not in pools
     ]
-    return words + [in_words(measure, told) for measure, told in pools.items()]
+    return words + [in_words(measure, pool) for measure, pool in pools.items()]
 
 
 def untold(routers: int, resamples: int) -> list[str]:
@@ -413,20 +413,20 @@ def _bounds(facts: Mapping[str, Any], name: str) -> str:
 def profiles(data: EvaluationData, measured: Sequence[RouterResult]) -> pa.Table:
     hard = hard_subset(data.test.decided, data.best_on_test)
     on_hard = {
-        one.router: selection_profile(one.choice[hard], data.test.n_models)
-        for one in measured
+        item.router: selection_profile(item.choice[hard], data.test.n_models)
+        for item in measured
         if hard.any()
     }
     return table(
         (
             {
-                "router": one.router,
+                "router": item.router,
                 "split": data.split,
                 "model_id": name,
-                "share": float(one.profile[k]),
-                "hard_share": float(on_hard[one.router][k]) if hard.any() else None,
+                "share": float(item.profile[k]),
+                "hard_share": float(on_hard[item.router][k]) if hard.any() else None,
             }
-            for one in measured
+            for item in measured
             for k, name in enumerate(data.test.model_ids)
         ),
         "profiles",
@@ -434,7 +434,7 @@ def profiles(data: EvaluationData, measured: Sequence[RouterResult]) -> pa.Table
 
 
 def exchanges(data: EvaluationData, measured: Sequence[RouterResult]) -> pa.Table:
-    ordered = sorted(measured, key=lambda one: one.router)
+    ordered = sorted(measured, key=lambda item: item.router)
     return table(
         (
             {
@@ -456,12 +456,12 @@ def choices(data: EvaluationData, measured: Sequence[RouterResult]) -> pa.Table:
         pa.table(
             {
                 "query_id": asked,
-                "router": pa.repeat(pa.scalar(one.router, pa.string()), len(asked)),
-                "model_id": models.take(pa.array(one.choice)),
-                "score": pa.array(at_choice(data.test.labels, one.choice)),
+                "router": pa.repeat(pa.scalar(item.router, pa.string()), len(asked)),
+                "model_id": models.take(pa.array(item.choice)),
+                "score": pa.array(at_choice(data.test.labels, item.choice)),
             }
         )
-        for one in measured
+        for item in measured
     ]
     return pa.concat_tables(parts)
 
@@ -580,28 +580,28 @@ def results_table(path: Path, schema: pa.Schema) -> pa.Table:
         BadInput: it is damaged, lacks a column, holds values of another kind, or rows that
             name nothing.
     """
-    found = _typed(path, schema)
-    if not found.column_names:
+    result = _typed(path, schema)
+    if not result.column_names:
         return schema.empty_table()  # as it was written where there was no row
-    lacks = [name for name in schema.names if name not in found.column_names]
+    lacks = [name for name in schema.names if name not in result.column_names]
     if lacks:
         raise _broken(path, f"it has no column {lacks[0]!r}")
-    return found
+    return result
 
 
 def _typed(path: Path, schema: pa.Schema) -> pa.Table:
     try:
-        found = pq.read_table(bounded(path))
+        result = pq.read_table(bounded(path))
         for field in schema:
-            if field.name in found.column_names:
-                column = found.column(field.name).cast(field.type)
-                found = found.set_column(found.column_names.index(field.name), field, column)
+            if field.name in result.column_names:
+                column = result.column(field.name).cast(field.type)
+                result = result.set_column(result.column_names.index(field.name), field, column)
     except (pa.ArrowException, KeyError) as error:
         raise _broken(path, str(error)) from error
     for name in schema.names:
-        if name in _FILLED & set(found.column_names) and found.column(name).null_count:
+        if name in _FILLED & set(result.column_names) and result.column(name).null_count:
             raise _broken(path, f"a row has no {name}")
-    return found
+    return result
 
 
 def metrics_table(path: Path) -> pa.Table | None:
@@ -610,8 +610,8 @@ def metrics_table(path: Path) -> pa.Table | None:
     Raises:
         BadInput: as `results_table`.
     """
-    found = _typed(path, RESULTS["metrics"])
-    return found if found.column_names == RESULTS["metrics"].names else None
+    result = _typed(path, RESULTS["metrics"])
+    return result if result.column_names == RESULTS["metrics"].names else None
 
 
 def told(folder: Path) -> dict[str, Any]:
@@ -623,22 +623,22 @@ def told(folder: Path) -> dict[str, Any]:
     """
     path = folder / "evaluation.json"
     try:
-        found = json.loads(short_text(path, _MOST))
-        json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no text
-        if not isinstance(found, dict):
+        data = json.loads(short_text(path, _MOST))
+        json.dumps(data, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        if not isinstance(data, dict):
             raise ValueError("it is no object")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError, SourceError) as error:
         raise _broken(path, str(error)) from error
     try:
-        facts = found.get("facts")
-        WrittenEvaluation(facts=None if facts == {} else facts, ranking=found.get("ranking"))
+        facts = data.get("facts")
+        WrittenEvaluation(facts=None if facts == {} else facts, ranking=data.get("ranking"))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise _broken(path, f"{where}: {first['msg']}") from error
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in data.items() if value is not None}
 
 
 def _broken(path: Path, why: str) -> BadInput:
@@ -661,7 +661,7 @@ def read_leaderboard(results: Iterable[Path]) -> tuple[pa.Table, list[str]]:
     Raises:
         BadInput: there is no such file, or it is not an evaluation's table of metrics.
     """
-    found, releases = {}, {}
+    result, releases = {}, {}
     for path in results:
         file = path / "metrics.parquet" if path.is_dir() else path
         if not file.is_file():
@@ -674,10 +674,10 @@ def read_leaderboard(results: Iterable[Path]) -> tuple[pa.Table, list[str]]:
         if table is None:
             raise BadInput("this is no metrics table of an evaluation", where=str(file))
         name = file.parent.name or str(file)
-        found[name] = table
+        result[name] = table
         if release := _release(file.parent):
             releases[name] = release
-    return leaderboard(found, releases=releases), sorted(set(releases.values()))
+    return leaderboard(result, releases=releases), sorted(set(releases.values()))
 
 
 def _release(folder: Path) -> str | None:

@@ -46,12 +46,12 @@ def sizes(context: StudyContext) -> Sequence[StudyCell]:
 
 
 def duplicates(context: StudyContext) -> Sequence[StudyCell]:
-    found = context.tables.get("duplicates")
-    if found is None or not found.num_rows:
-        found = dedup(dict(context.tables), keep="all").added["duplicates"]
+    table = context.tables.get("duplicates")
+    if table is None or not table.num_rows:
+        table = dedup(dict(context.tables), keep="all").added["duplicates"]
     groups: Counter[str] = Counter()
     conflicts = set()
-    for row in found.to_pylist():
+    for row in table.to_pylist():
         groups[row["group_id"]] += 1
         if row["label_conflict"]:
             conflicts.add(row["group_id"])
@@ -76,8 +76,8 @@ def similarity_of_tasks(context: StudyContext) -> Sequence[StudyCell]:
     vectors, _, _ = query_vectors(dict(context.tables), None, where="study task_similarity")
     close = task_similarity(vectors, matrix.task, len(matrix.tasks))
     return [
-        StudyCell(one, other, float(close[a, b]))
-        for a, one in enumerate(matrix.tasks)
+        StudyCell(task, other, float(close[a, b]))
+        for a, task in enumerate(matrix.tasks)
         for b, other in enumerate(matrix.tasks)
     ]
 
@@ -100,16 +100,16 @@ def dominance(context: StudyContext) -> Sequence[StudyCell]:
 def specialists(context: StudyContext) -> Sequence[StudyCell]:
     """What another model gains over the best generalist on each task (section 4.5)."""
     cost = model_costs(context.tables)
-    found = specialist_scores(context.matrix, cost)
+    result = specialist_scores(context.matrix, cost)
     bands = context.intervals(lambda matrix: specialist_scores(matrix, cost).score)
-    sizes = np.bincount(context.matrix.task, minlength=len(found.tasks))
+    sizes = np.bincount(context.matrix.task, minlength=len(result.tasks))
     out = []
-    order = np.argsort(np.where(np.isnan(found.score), np.inf, -found.score), kind="stable")
+    order = np.argsort(np.where(np.isnan(result.score), np.inf, -result.score), kind="stable")
     for t in order.tolist():
-        name, (low, high) = found.tasks[t], bands[t]
-        out.append(StudyCell(name, "specialist score", float(found.score[t]), "points", low, high))
+        name, (low, high) = result.tasks[t], bands[t]
+        out.append(StudyCell(name, "specialist score", float(result.score[t]), "points", low, high))
         out.append(StudyCell(name, "questions", float(sizes[t]), "count"))
-    score = found.score[~np.isnan(found.score)]
+    score = result.score[~np.isnan(result.score)]
     for heading, inside in (
         ("tasks below 0", score < 0),
         ("tasks from 0 to 0.05", (score >= 0) & (score < 0.05)),
@@ -153,11 +153,11 @@ def cells_of(
     Args:
         measure: the cost measure that `{measure}` in the name of a metric means.
     """
-    found = {(row["router"], row["metric"]): row for row in done.metrics.to_pylist()}
+    result = {(row["router"], row["metric"]): row for row in done.metrics.to_pylist()}
     cells = []
     for name in rows:
         for metric, (heading, unit) in columns.items():
-            row = found.get((name, metric.replace("{measure}", measure)))
+            row = result.get((name, metric.replace("{measure}", measure)))
             if row is None:
                 cells.append(StudyCell(name, heading, None, unit, note="not measured"))
             else:

@@ -104,25 +104,25 @@ def _bases(context: StudyContext) -> list[str]:
 
 
 def _tuned(context: StudyContext) -> bool:
-    found = runs_of(context, context.tables)
-    return found is not None and bool(found.num_rows)
+    runs = runs_of(context, context.tables)
+    return runs is not None and bool(runs.num_rows)
 
 
 def lacking(study: Study, context: StudyContext) -> list[tuple[str, str]]:
     """(need, what to do) of everything the release does not have for this study."""
     from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS
 
-    found = []
+    results = []
     for need in study.needs:
         if need.startswith("router:"):
             name = need.removeprefix("router:")
             if name not in ROUTERS.names() and name not in PAIR_ROUTERS.names():
-                found.append((need, f"the router {name!r} is not in the registry"))
+                results.append((need, f"the router {name!r} is not in the registry"))
             continue
         has, then = NEEDS[need]
         if not has(context):
-            found.append((need, then))
-    return found
+            results.append((need, then))
+    return results
 
 
 #: What `Study.takes` names → the option that gives it.

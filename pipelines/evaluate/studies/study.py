@@ -140,14 +140,14 @@ class StudyContext:
         how = (self.scheme, self.pair, tuple(self.routers), self.resamples, self.seed)
         if (key, how) not in self._evaluations:
             self._evaluations[key, how] = make()
-        found: _Made = self._evaluations[key, how]
-        return found
+        evaluation: _Made = self._evaluations[key, how]
+        return evaluation
 
     def compared(
         self, makers: Mapping[str, Maker], core: Core | None = None, **settings: Any
     ) -> Evaluation:
         """Routers of these makers; on another core, with this release's scheme."""
-        store = self.kept([one for one in makers.values() if isinstance(one, RouterSpec)])
+        store = self.kept([item for item in makers.values() if isinstance(item, RouterSpec)])
         return evaluate(
             self.core if core is None else core,
             makers,
@@ -200,7 +200,7 @@ class StudyContext:
         if self.release in self.cores:
             return (self.release, *self.joined)
         parts = self.cores.items()
-        return tuple(name for name, one in parts if self._learns(one, self._scheme_of(name)))
+        return tuple(name for name, item in parts if self._learns(item, self._scheme_of(name)))
 
     @staticmethod
     def _learns(core: Core, scheme: str) -> bool:
@@ -268,11 +268,11 @@ class StudyContext:
         """
         generator = np.random.default_rng(self.seed)
         by_task = [np.flatnonzero(self.matrix.task == t) for t in range(len(self.matrix.tasks))]
-        found = []
+        results = []
         for _ in range(min(SLOW_RESAMPLES, self.resamples)):
             rows = np.concatenate([generator.choice(part, len(part)) for part in by_task])
-            found.append(statistic(taken(self.matrix, rows)))
-        replicates = np.stack(found)
+            results.append(statistic(taken(self.matrix, rows)))
+        replicates = np.stack(results)
         return [interval(replicates[:, k]) for k in range(replicates.shape[1])]
 
 
@@ -411,9 +411,9 @@ def known_costs(context: StudyContext) -> tuple[StudyContext, str]:
         return context, ""
 
     def made() -> StudyContext:
-        found = replace(context, _evaluations={})
-        found.__dict__["core"] = priced_in(core, measure, models)
-        return found
+        result = replace(context, _evaluations={})
+        result.__dict__["core"] = priced_in(core, measure, models)
+        return result
 
     said = f"the {len(models)} of {core.n_models} models whose {measure} are known"
     return context.once("known costs", made), said
@@ -454,8 +454,8 @@ def declared(package: str = _HERE) -> dict[str, dict[str, Any]]:
     if found_at is None or not found_at.submodule_search_locations:
         raise ImportError(f"there is no package {package}")
     path = Path(found_at.submodule_search_locations[0]) / "studies.yaml"
-    found: dict[str, dict[str, Any]] = read_text(path.read_text(encoding="utf-8"), where=str(path))
-    return found
+    text: dict[str, dict[str, Any]] = read_text(path.read_text(encoding="utf-8"), where=str(path))
+    return text
 
 
 @cache
@@ -494,5 +494,5 @@ def _function(target: str | dict[str, Any] | None, package: str) -> Any:
     arguments = {} if isinstance(target, str) else dict(target)
     module, _, name = (target if isinstance(target, str) else arguments.pop("call")).partition(":")
     where = f"{package}{module}" if module.startswith(".") else f"{_HERE}.{module}"
-    found: Callable[..., Any] = getattr(import_module(where), name)
-    return partial(found, **arguments) if arguments else found
+    result: Callable[..., Any] = getattr(import_module(where), name)
+    return partial(result, **arguments) if arguments else result

@@ -114,12 +114,12 @@ def _columns(
     columns: dict[str, dict[str, str]] = {}
     single = np.array(over_splits.get((SINGLE, ""), ()))
     for encoder in encoders:
-        own = {router: one for (router, name), one in rankings.items() if name == encoder}
+        own = {router: ranking for (router, name), ranking in rankings.items() if name == encoder}
         every = {
-            router: _percent(one.mean, one.sd if one.seeds > 1 else None)
-            for router, one in own.items()
+            router: _percent(item.mean, item.sd if item.seeds > 1 else None)
+            for router, item in own.items()
         }
-        clean = {r: f"{100 * one.clean:.2f}" for r, one in own.items() if one.clean is not None}
+        clean = {r: f"{100 * item.clean:.2f}" for r, item in own.items() if item.clean is not None}
         both = {f"{encoder}, without leaked": clean, f"{encoder}, all rows": every}
         if leaks:
             columns |= dict(reversed(both.items())) if all_rows else both
@@ -128,20 +128,20 @@ def _columns(
         again = {r: np.array(over_splits[r, encoder]) for r in own if (r, encoder) in over_splits}
         if again:
             columns[f"{encoder}, drawn splits (over the best single)"] = {
-                router: f"{_report_spread(one)} ({_report_spread(one - single, sign='+')})"
-                for router, one in again.items()
+                router: f"{_report_spread(item)} ({_report_spread(item - single, sign='+')})"
+                for router, item in again.items()
             }
     return columns
 
 
 def _effort(rankings: Mapping[tuple[str, str], Ranking], router: str) -> list[str]:
     """What the fits of a router took."""
-    own = [one for (name, _), one in rankings.items() if name == router]
+    own = [ranking for (name, _), ranking in rankings.items() if name == router]
     return [
-        str(max(one.seeds for one in own)),
-        f"{np.mean([one.fit_s for one in own]):.2f}",
-        f"{sum(one.cpu_s for one in own):.1f}",
-        f"{max(one.peak_mb for one in own):.0f}",
+        str(max(item.seeds for item in own)),
+        f"{np.mean([item.fit_s for item in own]):.2f}",
+        f"{sum(item.cpu_s for item in own):.1f}",
+        f"{max(item.peak_mb for item in own):.0f}",
     ]
 
 
@@ -162,7 +162,7 @@ def overall(
     Args:
         clean: of the means without the test questions that are in train, where there are any.
     """
-    own = [one for (name, _), one in sorted(rankings.items()) if name == router]
+    own = [item for (name, _), item in sorted(rankings.items()) if name == router]
     means = [s.clean if clean and s.clean is not None else s.mean for s in own]
     return spread(means)
 
@@ -175,11 +175,11 @@ def standings_json(
         {
             "router": router,
             "encoder": encoder,
-            "architecture": found.winner.architecture,
-            **{name: value for name, value in asdict(found).items() if name != "winner"},
+            "architecture": result.winner.architecture,
+            **{name: value for name, value in asdict(result).items() if name != "winner"},
             "over_splits": list((over_splits or {}).get((router, encoder), ())),
         }
-        for (router, encoder), found in sorted(rankings.items())
+        for (router, encoder), result in sorted(rankings.items())
     ]
 
 
@@ -199,8 +199,8 @@ def results_json(
         )
         for (router, encoder), s in sorted(rankings.items())
     ]
-    found = {name: round(value, 6) for name, value in references.items()}
-    return ZooResults(data=data, scheme=scheme, rows=rows, references=found).model_dump()
+    result = {name: round(value, 6) for name, value in references.items()}
+    return ZooResults(data=data, scheme=scheme, rows=rows, references=result).model_dump()
 
 
 def checked_results(named: str, folder: Path) -> str:
@@ -214,8 +214,8 @@ def checked_results(named: str, folder: Path) -> str:
     """
     path = None if named.lstrip().startswith("{") else folder / named
     try:
-        found = json.loads(named if path is None else short_text(path, _MOST))
-        return json.dumps(ZooResults.model_validate(found).model_dump(), allow_nan=False)
+        data = json.loads(named if path is None else short_text(path, _MOST))
+        return json.dumps(ZooResults.model_validate(data).model_dump(), allow_nan=False)
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise BadInput(
             f"this is no zoo.json: {type(error).__name__}: {error}",

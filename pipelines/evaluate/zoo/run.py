@@ -177,8 +177,8 @@ class ZooCell:
 
     @property
     def setting(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.architecture)
-        return found
+        data: dict[str, Any] = json.loads(self.architecture)
+        return data
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def setting_text(setting: Mapping[str, Any]) -> str:
 def first_stage(
     router: str, encoder: str, architectures: Sequence[Mapping[str, Any]], seed: int = FIRST_SEED
 ) -> list[ZooCell]:
-    return [ZooCell(router, encoder, setting_text(one), seed, 1) for one in architectures]
+    return [ZooCell(router, encoder, setting_text(item), seed, 1) for item in architectures]
 
 
 def second_stage(results: Sequence[CellResult], seeds: Sequence[int] = MORE_SEEDS) -> list[ZooCell]:
@@ -258,14 +258,14 @@ def second_stage(results: Sequence[CellResult], seeds: Sequence[int] = MORE_SEED
 
 
 def _clean(results: Sequence[CellResult]) -> float | None:
-    found = [r.clean_accuracy for r in results if r.clean_accuracy is not None]
-    return float(np.mean(found)) if len(found) == len(results) else None
+    items = [r.clean_accuracy for r in results if r.clean_accuracy is not None]
+    return float(np.mean(items)) if len(items) == len(results) else None
 
 
 def spread(values: Sequence[float] | Floats) -> tuple[float, float]:
     """(mean, sample standard deviation); 0 for one value."""
-    found = np.asarray(values, dtype=np.float64)
-    return float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else 0.0
+    result = np.asarray(values, dtype=np.float64)
+    return float(result.mean()), float(result.std(ddof=1)) if len(result) > 1 else 0.0
 
 
 def ranking(results: Sequence[CellResult]) -> Ranking | None:
@@ -481,34 +481,34 @@ def run_zoo(
     by_name = {spec.name: spec for spec in specs}
     job = partial(_job, bench, by_name, folder, store or folder.parent / "predictions", code or {})
     first, beside = _first(bench, specs, seeds[0], search)
-    jobs = [replace(job(one), and_train=not search) for one in first]
+    jobs = [replace(job(item), and_train=not search) for item in first]
     counts = [0, 0]
 
     def through(some: list[Job]) -> list[CellResult]:
         counts[1] += len(some)
-        found = []
+        items = []
         for result in map_(some):
-            found.append(result)
+            items.append(result)
             counts[0] += 1
             if on_progress:
                 on_progress(counts[0], counts[1])
         places = {job.cell: place for place, job in enumerate(some)}
-        return sorted(found, key=lambda result: places[result.cell])
+        return sorted(items, key=lambda result: places[result.cell])
 
     done = through(jobs)
     more = [
-        job(one)
+        job(item)
         for (router, _), results in _groups(done).items()
         if search and traits(by_name[router]).stochastic
-        for one in second_stage(results, seeds[1:])
+        for item in second_stage(results, seeds[1:])
     ]
     done += through(more)
-    for _ in map_(job(one) for one in beside):
+    for _ in map_(job(item) for item in beside):
         pass
     by_cell = {job.cell: job for job in [*jobs, *more]}
     rankings, refused = _judged(done)
-    winners = {key: by_cell.pop(found.winner) for key, found in rankings.items()}
-    for lost in sorted(by_cell.values(), key=lambda one: one.vectors):
+    winners = {key: by_cell.pop(value.winner) for key, value in rankings.items()}
+    for lost in sorted(by_cell.values(), key=lambda item: item.vectors):
         forget(lost)
     again = [
         replace(job(replace(won.cell, stage=REDRAWN, draw=k)), redrawn=drawn)
@@ -528,9 +528,9 @@ def _over_splits(
     """`Zoo.over_splits`; a router that refused a draw is left out."""
     core = read(bench.folder, bench.data, "")
     draws = [on_draw(core, bench.folder / drawn) for drawn in bench.redrawn]
-    over = {(SINGLE, ""): [references(one, bench.scheme)[SINGLE] for one in draws]}
+    over = {(SINGLE, ""): [references(draw, bench.scheme)[SINGLE] for draw in draws]}
     for key, own in _groups(results).items():
-        reached = [one.test_accuracy for one in own if one.test_accuracy is not None]
+        reached = [item.test_accuracy for item in own if item.test_accuracy is not None]
         if len(reached) == len(draws):
             over[key] = reached
     return over
@@ -547,7 +547,7 @@ def _first(
 ) -> tuple[list[ZooCell], list[ZooCell]]:
     """Cells of the first stage, and those that `evaluate` asks for."""
     first: list[ZooCell] = []
-    beside: list[ZooCell] = []
+    cells: list[ZooCell] = []
     for spec in specs:
         reads = "embeddings" in traits(spec).needs
         for encoder in list(bench.vectors) if reads else [NO_ENCODER]:
@@ -555,8 +555,8 @@ def _first(
             first += first_stage(spec.name, encoder, settings, seed)
             # `evaluate` takes no validation questions from train, so it learns from others there.
             if search and not bench.carved and not spec.is_table:
-                beside.append(ZooCell(spec.name, encoder, "{}", OWN_SEED, BESIDE))
-    return first, beside
+                cells.append(ZooCell(spec.name, encoder, "{}", OWN_SEED, BESIDE))
+    return first, cells
 
 
 def _judged(
@@ -565,11 +565,11 @@ def _judged(
     """(router, encoder) → its ranking, and → why it has none."""
     rankings, refused = {}, {}
     for key, results in _groups(done).items():
-        found = ranking(results)
-        if found is None:
+        result = ranking(results)
+        if result is None:
             refused[key] = results[0].reason or "no cell was fitted"
         else:
-            rankings[key] = found
+            rankings[key] = result
     return rankings, refused
 
 
@@ -601,15 +601,15 @@ def scores(zoo: Zoo, encoder: str) -> dict[str, Vectors]:
 
 def train_bce(zoo: Zoo, encoder: str) -> dict[str, float]:
     """Router → cross-entropy of its winner on the train questions, where it gives chances."""
-    found = {name: train_bce_of_cell(job) for name, job in _winners(zoo, encoder).items()}
-    return {router: value for router, value in found.items() if value is not None}
+    result = {name: train_bce_of_cell(job) for name, job in _winners(zoo, encoder).items()}
+    return {router: value for router, value in result.items() if value is not None}
 
 
 def _groups(results: Sequence[CellResult]) -> dict[tuple[str, str], list[CellResult]]:
-    found: dict[tuple[str, str], list[CellResult]] = {}
+    groups: dict[tuple[str, str], list[CellResult]] = {}
     for result in results:
-        found.setdefault((result.cell.router, result.cell.encoder), []).append(result)
-    return found
+        groups.setdefault((result.cell.router, result.cell.encoder), []).append(result)
+    return groups
 
 
 def _job(
@@ -618,16 +618,16 @@ def _job(
     folder: Path,
     store: Path,
     code: Mapping[str, str],
-    one: ZooCell,
+    cell: ZooCell,
 ) -> Job:
-    spec, own = specs[one.router], code.get(one.router, "")
-    vectors = "" if one.encoder == NO_ENCODER else bench.vectors[one.encoder]
+    spec, own = specs[cell.router], code.get(cell.router, "")
+    vectors = "" if cell.encoder == NO_ENCODER else bench.vectors[cell.encoder]
     what = [own, spec.name, spec.target, bench.data, vectors, bench.texts]
     if spec.is_table:
         what.append(hashlib.sha256(Path(spec.target).read_bytes()).hexdigest())
-    text = json.dumps([*what, bench.scheme, one.architecture, one.seed])
+    text = json.dumps([*what, bench.scheme, cell.architecture, cell.seed])
     return Job(
-        one, spec, hashlib.sha256(text.encode()).hexdigest()[:24], str(bench.folder), str(folder),
+        cell, spec, hashlib.sha256(text.encode()).hexdigest()[:24], str(bench.folder), str(folder),
         str(store), bench.data, vectors, bench.texts, own,
     )  # fmt: skip
 
@@ -652,22 +652,22 @@ def asked(text: str) -> ChoiceRequest:
     >>> asked("utility:0.3")
     ChoiceRequest(rule='utility', value=0.3)
     """
-    rule, _, written = text.partition(":")
+    rule, _, result = text.partition(":")
     if rule not in RULES:
         raise BadInput(f"there is no rule {rule!r}", next_step=f"known: {', '.join(RULES)}")
     said = RULES[rule][1]
     if said is None:
-        if written:
+        if result:
             raise BadInput(f"the rule {rule!r} takes no value", next_step=f"write {rule}")
         return ChoiceRequest(rule, None)
     try:
-        value = float(written)
+        value = float(result)
     except ValueError:
         value = float("nan")
     high = 1.0 if rule in ("utility", "sufficient") else np.inf
     if not 0 <= value <= high or np.isinf(value):
         raise BadInput(
-            f"the rule {rule!r} needs a value; got {written!r}",
+            f"the rule {rule!r} needs a value; got {result!r}",
             next_step=f"write {rule}:VALUE with {said}",
         )
     return ChoiceRequest(rule, value)

@@ -96,10 +96,10 @@ def deviations(labels: Floats, choice: Choices, groups: NDArray[np.str_]) -> Dev
     right = np.where(np.isnan(labels), np.nan, labels >= 0.5)
     mine, usual = right[rows, choice], right[rows, habit]
     away = choice != habit
-    told = away & ~np.isnan(mine) & ~np.isnan(usual) & (mine != usual)
-    won = int(mine[told].sum())
+    mask = away & ~np.isnan(mine) & ~np.isnan(usual) & (mine != usual)
+    won = int(mine[mask].sum())
     expected = _skill(right, choice, habit, away)
-    total = int(told.sum())
+    total = int(mask.sum())
     p = float(binom.sf(won - 1, total, expected)) if total else 1.0
     tried = max(1, len(np.unique(habit)))
     return Deviations(int(away.sum()), total, won, expected, p, min(1.0, p * tried))
@@ -113,10 +113,10 @@ def _skill(right: Floats, choice: Choices, habit: Choices, away: NDArray[np.bool
     usual = right[kept, habit[kept]]
     for model, times in zip(chosen, weight, strict=True):
         other = right[kept, model]
-        told = ~np.isnan(other) & ~np.isnan(usual) & (other != usual)
+        mask = ~np.isnan(other) & ~np.isnan(usual) & (other != usual)
         # Laplace's rule, and two standard errors in the submission's favour.
-        rate = (other[told].sum() + 1) / (told.sum() + 2)
-        rate = min(0.85, rate + 2 * np.sqrt(rate * (1 - rate) / (told.sum() + 2)))
+        rate = (other[mask].sum() + 1) / (mask.sum() + 2)
+        rate = min(0.85, rate + 2 * np.sqrt(rate * (1 - rate) / (mask.sum() + 2)))
         wins, number = wins + times * rate, number + times
     return float(wins / number) if number else 0.5
 
@@ -204,17 +204,17 @@ def _gains(
 
     Few questions of a task are filled up with five of all tasks at their share.
     """
-    found: dict[tuple[str, int, int], float] = {}
+    gains: dict[tuple[str, int, int], float] = {}
     keys = [(str(t), int(a), int(b)) for t, a, b in zip(tasks, before, now, strict=True)]
     for key in keys:
-        if key not in found:
+        if key not in gains:
             task, a, b = key
             known = ~np.isnan(train[:, a]) & ~np.isnan(train[:, b])
             gain = known & (train[:, a] < 0.5) & (train[:, b] >= 0.5)
             overall = (gain.sum() + 0.5) / (known.sum() + 1)
             own = train_tasks == task
-            found[key] = float((gain[own].sum() + 5 * overall) / (known[own].sum() + 5))
-    return np.array([found[key] for key in keys])
+            gains[key] = float((gain[own].sum() + 5 * overall) / (known[own].sum() + 5))
+    return np.array([gains[key] for key in keys])
 
 
 # Is a submission of predictions what it says? Leaks, constants, foreign prices, gaps.
@@ -249,40 +249,40 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     if missing:
         return [Suspicion("columns", "fail", f"there is no column {missing[0]!r}")]
     test = core.take(core.rows(scheme, split))
-    found = _coverage(test, table)
+    coverage = _coverage(test, table)
     place = {q: k for k, q in enumerate(test.query_ids)}
     at_model = {m: k for k, m in enumerate(test.model_ids)}
     ids = table.column("query_id").cast(pa.string()).to_pylist()
     models = table.column("model_id").cast(pa.string()).to_pylist()
     foreign = sorted({str(m) for m in models if m not in at_model})
     if foreign:
-        found.append(
+        coverage.append(
             Suspicion("models", "fail", f"{len(foreign)} model(s) not in the release: {foreign[0]}")
         )
     use = [k for k, q in enumerate(ids) if q in place and models[k] in at_model]
     if not use:
-        return [*found, Suspicion("choices", "fail", "no row names a test question and a model")]
+        return [*coverage, Suspicion("choices", "fail", "no row names a test question and a model")]
     rows = np.array([place[ids[k]] for k in use], dtype=np.int64)
     choice = np.array([at_model[models[k]] for k in use], dtype=np.int64)
     part = test.take(rows)
-    found.append(_constant(part, choice))
+    coverage.append(_constant(part, choice))
     if np.isnan(part.labels).all():
         says = "looked for when the choices are scored: no label of a test question is here"
-        found.append(Suspicion("label leak", "ok", says))
+        coverage.append(Suspicion("label leak", "ok", says))
     else:
-        found += [_leak(part, choice), _oracle(part, choice, core, scheme)]
-        found.append(_switches(part, choice))
+        coverage += [_leak(part, choice), _oracle(part, choice, core, scheme)]
+        coverage.append(_switches(part, choice))
     for name in ("cost", "tokens"):
         if name in table.column_names:
             try:
                 values = pc.take(table.column(name), pa.array(use)).cast(pa.float64())
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                found.append(Suspicion(name, "fail", f"the column {name!r} holds no numbers"))
+                coverage.append(Suspicion(name, "fail", f"the column {name!r} holds no numbers"))
                 continue
             numbers = values.to_numpy(zero_copy_only=False)
             check = _prices if name == "cost" else _tokens
-            found.append(check(part, choice, numbers))
-    return found
+            coverage.append(check(part, choice, numbers))
+    return coverage
 
 
 def choices(test: Core, table: pa.Table) -> Ints:
@@ -297,18 +297,18 @@ def choices(test: Core, table: pa.Table) -> Ints:
 def _coverage(test: Core, table: pa.Table) -> list[Suspicion]:
     ids = table.column("query_id").cast(pa.string()).to_pylist()
     wanted, seen = set(test.query_ids), set(ids)
-    found = []
+    coverage = []
     lacking, strange = sorted(wanted - seen), sorted(str(q) for q in seen - wanted)
     if lacking:
         says = f"{len(lacking)} of {len(wanted)} test questions are missing, such as {lacking[0]}"
-        found.append(Suspicion("missing questions", "fail", says))
+        coverage.append(Suspicion("missing questions", "fail", says))
     if len(ids) > len(seen):
         says = f"{len(ids) - len(seen)} rows repeat a question: one choice each is asked for"
-        found.append(Suspicion("repeated questions", "fail", says))
+        coverage.append(Suspicion("repeated questions", "fail", says))
     if strange:
         says = f"{len(strange)} question(s) are not of the test split, such as {strange[0]}"
-        found.append(Suspicion("foreign questions", "warn", says))
-    return found or [Suspicion("questions", "ok", f"each of {len(wanted)} test questions once")]
+        coverage.append(Suspicion("foreign questions", "warn", says))
+    return coverage or [Suspicion("questions", "ok", f"each of {len(wanted)} test questions once")]
 
 
 def _constant(part: Core, choice: Ints) -> Suspicion:
@@ -394,7 +394,7 @@ def compare(core: Core, scheme: str, before: pa.Table, now: pa.Table) -> Suspici
     models = {m: k for k, m in enumerate(test.model_ids)}
     use = [k for k, q in enumerate(test.query_ids) if old.get(q) in models and new.get(q) in models]
     names = [test.query_ids[k] for k in use]
-    first, then = (np.array([models[one[q]] for q in names], np.int64) for one in (old, new))
+    first, then = (np.array([models[item[q]] for q in names], np.int64) for item in (old, new))
     learned = core.take(core.rows(scheme, "train"))
     seen = changed(test.labels[use], first, then, test.tasks[use], learned.labels, learned.tasks)
     says = (
@@ -502,8 +502,8 @@ def _columns(
 ) -> list[dict[str, Any]]:
     if name not in tables:
         raise BadInput(f"the release has no table {name!r}, which a submission is made of")
-    found: list[dict[str, Any]] = tables[name].select(list(columns)).to_pylist()
-    return found
+    results: list[dict[str, Any]] = tables[name].select(list(columns)).to_pylist()
+    return results
 
 
 def write(path: Path, made: list[dict[str, Any]], test: Core, choice: Ints) -> float:
@@ -516,19 +516,19 @@ def write(path: Path, made: list[dict[str, Any]], test: Core, choice: Ints) -> f
         text = json.dumps(made, ensure_ascii=False, indent=1) + "\n"
         unfinished.write_text(text, encoding="utf-8")
         back = json.loads(unfinished.read_text(encoding="utf-8"))
-        found = score_of(back)
+        result = score_of(back)
         wanted = float(
             arena_score(
                 float(at_choice(test.labels, choice).mean()),
                 1000 * float(at_choice(test.costs["usd"], choice).mean()),
             )
         )
-        if len(back) != test.n_queries or abs(found - wanted) > 1e-9:
+        if len(back) != test.n_queries or abs(result - wanted) > 1e-9:
             raise BadInput(
-                f"the file would score {found:.6f}, and the release says {wanted:.6f}",
+                f"the file would score {result:.6f}, and the release says {wanted:.6f}",
                 next_step="report this: the two are computed from the same answers",
             )
-    return found
+    return result
 
 
 def score_of(made: list[dict[str, Any]]) -> float:

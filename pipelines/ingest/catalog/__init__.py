@@ -58,10 +58,10 @@ def names() -> list[str]:
 
 def domains() -> dict[str, list[str]]:
     """Domain → its sources; each is a folder."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for name, (domain, _) in sorted(_files().items()):
-        found.setdefault(domain, []).append(name)
-    return dict(sorted(found.items()))
+        result.setdefault(domain, []).append(name)
+    return dict(sorted(result.items()))
 
 
 def from_catalog(source: Source) -> Source:
@@ -114,13 +114,13 @@ def entry(name: str) -> Entry:
 @cache
 def _files() -> dict[str, tuple[str, Traversable]]:
     """Name → (domain, file)."""
-    found: dict[str, tuple[str, Traversable]] = {}
+    result: dict[str, tuple[str, Traversable]] = {}
     for folder in files(__name__).iterdir():
         if folder.is_dir():
             for file in folder.iterdir():
                 if file.name.endswith(".yaml"):
-                    found[file.name[:-5]] = (folder.name, file)
-    return found
+                    result[file.name[:-5]] = (folder.name, file)
+    return result
 
 
 @cache

@@ -28,18 +28,18 @@ def sums_of(steps: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[st
     """Column → sum over all steps; None as soon as one is unknown."""
     values = {name: [step[name] for step in steps] for name in names}
     return {
-        name: None if not found or None in found else sum(found) for name, found in values.items()
+        name: None if not value or None in value else sum(value) for name, value in values.items()
     }
 
 
 def harness_reports(paths: Sequence[Path], result: reading.ImportResult) -> dict[str, bool]:
     """Instance → whether it was resolved, from the SWE-bench harness's reports among the files."""
     resolved: dict[str, bool] = {}
-    reports = (one for one in paths if one.suffix == ".json" and not one.name.endswith(_NAME))
+    reports = (path for path in paths if path.suffix == ".json" and not path.name.endswith(_NAME))
     for _, content in reading.documents(
         reports,
         result,
-        lambda one: isinstance(one, dict) and isinstance(one.get("resolved_ids"), list),
+        lambda item: isinstance(item, dict) and isinstance(item.get("resolved_ids"), list),
     ):
         judged = content.get("completed_ids") or content.get("submitted_ids") or []
         resolved |= dict.fromkeys(map(str, judged), False)
@@ -69,7 +69,7 @@ def steps_of(
             such as a greeting that the harness wrote, if another message has one.
     """
     hashes = prefix_hashes([_read_by_model(message) for message in messages]) if messages else []
-    found: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
     metered = tokens is not None and any(tokens(m).prompt is not None for m in messages)
     for place, message in enumerate(messages):
         if message.get("role") != "assistant":
@@ -79,20 +79,20 @@ def steps_of(
             continue
         called = [_tool(call) for call in message.get("tool_calls") or ()]
         text = message.get("content")
-        found.append(
+        steps.append(
             reading.step(
-                key, len(found), arm, called,
+                key, len(steps), arm, called,
                 said=None if text is None else reading.text(text),
                 **of.columns,
                 latency_s=reading.amount(message.get("generation_time_seconds"), where),
                 requested_at=iso_time(message.get("timestamp"), where),
-                parent=len(found) - 1 if found else None,
+                parent=len(steps) - 1 if steps else None,
                 prefix_hash=hashes[place - 1] if place else None,
                 tools_called=called,
                 outcome=outcome,
             )
         )  # fmt: skip
-    return found
+    return steps
 
 
 def trial(
@@ -140,18 +140,18 @@ def messages_in(value: Any, where: str) -> list[dict[str, Any]]:
     """
     if isinstance(value, str):
         value = reading.parse_json(value.encode(), where)
-    found = reading.objects(value, where)
-    if not all(isinstance(one.get("role"), str) for one in found):
+    messages = reading.objects(value, where)
+    if not all(isinstance(item.get("role"), str) for item in messages):
         raise SourceError("each message is expected to have a role", where=where)
-    return found
+    return messages
 
 
 def last_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
     """Text of the model's last reply that has one."""
     texts = (
-        reading.text(one["content"])
-        for one in reversed(messages)
-        if one.get("role") == "assistant" and one.get("content")
+        reading.text(message["content"])
+        for message in reversed(messages)
+        if message.get("role") == "assistant" and message.get("content")
     )
     return next(texts, None)
 
@@ -186,16 +186,16 @@ def mini_swe_agent_read(
 ) -> Iterator[reading.ImportedAnswer]:
     """Each trajectory is a sample; its steps are the replies of the model."""
     resolved = harness_reports(paths, result)
-    recorded = (one for one in paths if one.name.endswith(_NAME))
+    recorded = (item for item in paths if item.name.endswith(_NAME))
     for path, content in reading.documents(
-        recorded, result, lambda one: isinstance(one, dict) and "messages" in one
+        recorded, result, lambda item: isinstance(item, dict) and "messages" in item
     ):
         where = path.name
         info = reading.within(content, where, "info")
-        told = reading.within(info, where, "config", "model")
+        within = reading.within(info, where, "config", "model")
         task = str(content.get("instance_id") or where.removesuffix(_NAME))
-        messages = [_with_time(one) for one in messages_in(content["messages"], where)]
-        model = str(told.get("model_name") or _served(messages) or path.parent.name)
+        messages = [_with_time(entry) for entry in messages_in(content["messages"], where)]
+        model = str(within.get("model_name") or _served(messages) or path.parent.name)
         asked = next((str(m.get("content")) for m in messages if m["role"] == "user"), task)
         cost = reading.within(info, where, "model_stats").get("instance_cost")
         answer = trial(
@@ -223,8 +223,8 @@ def _with_time(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def _response(message: Mapping[str, Any]) -> Mapping[str, Any]:
     extra = message.get("extra")
-    found = extra.get("response") if isinstance(extra, dict) else None
-    return found if isinstance(found, dict) else {}
+    result = extra.get("response") if isinstance(extra, dict) else None
+    return result if isinstance(result, dict) else {}
 
 
 def _usage(where: str, message: Mapping[str, Any]) -> TokenUsage:
@@ -306,7 +306,7 @@ def openhands_read(
     """Each line is a sample; its steps are the calls whose usage was noted."""
     reports = [path for path in paths if path.suffix == ".json"]
     resolved = harness_reports(reports, result) if reports else {}
-    for path in (one for one in paths if one.suffix == ".jsonl"):
+    for path in (item for item in paths if item.suffix == ".jsonl"):
         for number, row in enumerate(files.rows(path), 1):
             where = f"{path.name}, record {number}"
             if "instance_id" not in row or "metrics" not in row:
@@ -348,18 +348,18 @@ def _steps(
 ) -> list[dict[str, Any]]:
     """A row for each noted usage; OpenHands keeps cached tokens among the prompt's."""
     waited = {
-        one.get("response_id"): one.get("latency")
-        for one in reading.objects(metrics.get("response_latencies") or [], where)
+        item.get("response_id"): item.get("latency")
+        for item in reading.objects(metrics.get("response_latencies") or [], where)
     }
     noted = reading.objects(metrics.get("token_usages") or [], where)
     return [
         reading.step(
-            key, number, str(one.get("model") or model), number < len(noted) - 1,
-            **{name: reading.count(one.get(name), where) for name in TOKENS},
-            latency_s=reading.amount(waited.get(one.get("response_id")), where),
+            key, number, str(item.get("model") or model), number < len(noted) - 1,
+            **{name: reading.count(item.get(name), where) for name in TOKENS},
+            latency_s=reading.amount(waited.get(item.get("response_id")), where),
             outcome=outcome,
         )
-        for number, one in enumerate(noted)
+        for number, item in enumerate(noted)
     ]  # fmt: skip
 
 
@@ -511,8 +511,8 @@ def _other(name: Any, target: int) -> bool:
 def _prompt(messages: Any, where: str) -> str:
     """The messages as one text, each under its role."""
     return "\n\n".join(
-        f"{one['role']}:\n{reading.text(one.get('content') or one.get('tool_calls') or '')}"
-        for one in messages_in(messages, where)
+        f"{item['role']}:\n{reading.text(item.get('content') or item.get('tool_calls') or '')}"
+        for item in messages_in(messages, where)
     )
 
 

@@ -50,17 +50,17 @@ def _helm_run(
     task = str(run.get("name") or run["folder"]).replace(f"model={model}", "").replace(
         f"model={model.replace('/', '_')}", "").strip(",:-")  # fmt: skip
     stats = [_stats(row) for row in rows]
-    metric = next((m for m in _HELM_METRICS if any(m in one for one in stats)), None)
+    metric = next((m for m in _HELM_METRICS if any(m in item for item in stats)), None)
     if metric is None:
         result.skip("runs without a metric from 0 to 1", str(run["folder"]))
         return
-    others = [m for m in _HELM_METRICS if m != metric and any(m in one for one in stats)]
+    others = [m for m in _HELM_METRICS if m != metric and any(m in item for item in stats)]
     if others:
         result.choices.append(f"the score of {run['folder']} is {metric}, not {', '.join(others)}")
     splits = sorted({str(state["instance"].get("split")) for state in states.values()})
     if len(splits) > 1:
         result.doubts.append(f"{run['folder']} mixes the splits {', '.join(splits)}")
-    for row, found in zip(rows, stats, strict=True):
+    for row, stat in zip(rows, stats, strict=True):
         where = f"{run['folder']}, instance {row.get('instance_id')}"
         reading.need(row, ("instance_id", "stats"), where)
         query, trial = f"{task}/{row['instance_id']}", int(row.get("train_trial_index") or 0)
@@ -70,8 +70,8 @@ def _helm_run(
         state = states.get((str(row["instance_id"]), trial), {})
         failed = (state.get("result") or {}).get("success") is False
         yield where, {
-            **found, **_question(query, state), "_id": query, "_task": task, "_model": model,
-            "_trial": trial, "_text": _text(state), "_score": found.get(metric),
+            **stat, **_question(query, state), "_id": query, "_task": task, "_model": model,
+            "_trial": trial, "_text": _text(state), "_score": stat.get(metric),
             "_served": (state.get("request") or {}).get("model_deployment"),
             "_status": "error" if failed else None,
         }  # fmt: skip
@@ -101,28 +101,28 @@ def _model(run: Mapping[str, Any]) -> str | None:
     if named:
         return str(named)
     parts = str(run["folder"]).replace(":", ",").replace("-model=", ",model=").split(",")
-    return next((one.removeprefix("model=") for one in parts if one.startswith("model=")), None)
+    return next((part.removeprefix("model=") for part in parts if part.startswith("model=")), None)
 
 
 def _stats(row: Mapping[str, Any]) -> dict[str, Any]:
     """Metric → mean of an instance."""
-    found = {}
-    for one in row.get("stats") or ():
-        name = one.get("name")
+    stats = {}
+    for item in row.get("stats") or ():
+        name = item.get("name")
         label = name.get("name") if isinstance(name, dict) else name
-        if label is not None and one.get("count", 1):
-            found[str(label)] = one.get("mean", one.get("sum"))
-    return found
+        if label is not None and item.get("count", 1):
+            stats[str(label)] = item.get("mean", item.get("sum"))
+    return stats
 
 
 def _question(query: str, state: Mapping[str, Any]) -> dict[str, Any]:
     """What is asked, and the references: letters where there are options."""
     instance = state.get("instance") or {}
     asked = reading.text((instance.get("input") or {}).get("text"))
-    references = [one for one in instance.get("references") or () if isinstance(one, dict)]
+    references = [item for item in instance.get("references") or () if isinstance(item, dict)]
     options = state.get("output_mapping") or {}
-    right = [reading.text((one.get("output") or {}).get("text")) for one in references
-             if "correct" in (one.get("tags") or ())]  # fmt: skip
+    right = [reading.text((reference.get("output") or {}).get("text")) for reference in references
+             if "correct" in (reference.get("tags") or ())]  # fmt: skip
     letters = [letter for letter, text in options.items() if text in right]
     prompt = reading.text((state.get("request") or {}).get("prompt"))
     return {
@@ -290,8 +290,8 @@ def mmlu_pro_records(paths: Sequence[Path], result: reading.ImportResult) -> Ite
             variants.setdefault(str(row["question_id"]), Counter())[_variant(row)] += 1
     # The most used variant; the text decides between equally used ones.
     best = {
-        name: max(found.items(), key=lambda one: (one[1], one[0][:2]))[0]
-        for name, found in variants.items()
+        name: max(variant.items(), key=lambda item: (item[1], item[0][:2]))[0]
+        for name, variant in variants.items()
     }
     for file in paths:
         model = re.sub(r"_[05]shots?$", "", file.stem.removeprefix("model_outputs_"))

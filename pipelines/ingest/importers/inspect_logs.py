@@ -26,7 +26,7 @@ def steps_of_sample(
 ) -> list[dict[str, Any]]:
     """Rows of `steps`, one for each call of a model in the sample's events; none without events."""
     events = reading.objects(sample.get("events") or [], where)
-    calls = [one for one in events if one.get("event") == "model" and one.get("output")]
+    calls = [event for event in events if event.get("event") == "model" and event.get("output")]
     chains = [_prefixes(call) for call in calls]
     first: dict[str, int] = {}
     for number, hashes in enumerate(chains):
@@ -35,7 +35,7 @@ def steps_of_sample(
     key = {"query_id": query, "model_id": model, "sample": int(sample["epoch"]) - 1}
     rows = []
     for number, (call, hashes) in enumerate(zip(calls, chains, strict=True)):
-        parents = [first[one] for one in hashes[:-1] if first.get(one, number) < number]
+        parents = [first[item] for item in hashes[:-1] if first.get(item, number) < number]
         placed = {
             "parent": max(parents, default=None),
             "prefix_hash": hashes[-1] if hashes else None,
@@ -51,7 +51,7 @@ def _call(
     output = reading.obj(call["output"], where)
     choice = (output.get("choices") or [{}])[0]
     message = choice.get("message") or {}
-    called = [str(one.get("function")) for one in message.get("tool_calls") or []]
+    called = [str(item.get("function")) for item in message.get("tool_calls") or []]
     return reading.step(
         key, number, str(call.get("model") or model), called,
         failed=output.get("error") or call.get("error"),
@@ -59,7 +59,7 @@ def _call(
         **reading.usage(output.get("usage"), where).columns,
         latency_s=_seconds(call, output, where),
         requested_at=iso_time(call.get("timestamp"), where),
-        tools_offered=[str(one.get("name")) for one in call.get("tools") or []],
+        tools_offered=[str(item.get("name")) for item in call.get("tools") or []],
         tools_called=called,
     )  # fmt: skip
 
@@ -160,7 +160,7 @@ def _doubts(log: _Log) -> Iterator[str]:
         yield f"{name} counts {counted:,} samples and holds {len(log.samples):,}"
     if _NO_MODEL.match(log.model):
         yield f"the model {log.model!r} of {name} names none"
-    without = sum(not (one.get("scores") or one.get("score")) for one in log.samples)
+    without = sum(not (sample.get("scores") or sample.get("score")) for sample in log.samples)
     if without:
         yield f"{without:,} of {len(log.samples):,} samples of {name} have no score"
 

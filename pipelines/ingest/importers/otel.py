@@ -44,7 +44,7 @@ def read(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[readin
         else:
             result.left_out["spans that are no calls of a model"] += 1
     for own, calls in sorted(conversations.items()):
-        yield _answer(own, sorted(calls, key=lambda one: one["start"]), outcomes.get(own), result)
+        yield _answer(own, sorted(calls, key=lambda item: item["start"]), outcomes.get(own), result)
 
 
 def _once(spans: list[dict[str, Any]], result: reading.ImportResult) -> list[dict[str, Any]]:
@@ -63,8 +63,8 @@ def _unwrapped(spans: list[dict[str, Any]], result: reading.ImportResult) -> lis
     What a wrapper knows and the one call inside it does not say (its texts, its usage) is the
     call's; the conversation is that of every call inside.
     """
-    by_id = {(one["trace"], one["span"]): one for one in spans if one["span"]}
-    around = {id(one): _wrapper(one, by_id) for one in spans if _is_call(one["attributes"])}
+    by_id = {(item["trace"], item["span"]): item for item in spans if item["span"]}
+    around = {id(item): _wrapper(item, by_id) for item in spans if _is_call(item["attributes"])}
     inside: dict[int, list[dict[str, Any]]] = {}
     for span in spans:
         outer = around.get(id(span))
@@ -75,10 +75,10 @@ def _unwrapped(spans: list[dict[str, Any]], result: reading.ImportResult) -> lis
         differ = any(_counts_differ(wrapper, calls, name) for name in _USED)
         other = ", which state other token counts" if differ else ""
         result.left_out[f"spans of calls around the spans of the same calls{other}"] += 1
-        for one in calls:
+        for call in calls:
             kept = told if len(calls) == 1 else {k: told[k] for k in _SHARED if k in told}
-            one["attributes"] = {**kept, **one["attributes"]}
-    return [one for one in spans if id(one) not in inside]
+            call["attributes"] = {**kept, **call["attributes"]}
+    return [item for item in spans if id(item) not in inside]
 
 
 def _counts_differ(wrapper: dict[str, Any], calls: Sequence[dict[str, Any]], name: str) -> bool:
@@ -215,16 +215,16 @@ def _plain(value: Any) -> Any:
     if kind == "intValue":
         return int(inner)
     if kind == "arrayValue":
-        return [_plain(one) for one in (inner or {}).get("values") or []]
+        return [_plain(item) for item in (inner or {}).get("values") or []]
     return inner
 
 
 def _seconds(span: Mapping[str, Any], nano: str, iso: str, where: str) -> Any:
     value = span.get(nano)
-    found = int(value) / 1e9 if value is not None else epoch(span.get(iso))
-    if found is None and nano.startswith("start"):
+    seconds = int(value) / 1e9 if value is not None else epoch(span.get(iso))
+    if seconds is None and nano.startswith("start"):
         raise SourceError("a span has no start", where=where)
-    return found
+    return seconds
 
 
 IMPORTER = reading.importer("otel", read)

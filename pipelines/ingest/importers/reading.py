@@ -220,16 +220,16 @@ def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
     """
     if path.is_file():
         return [path]
-    found = sorted({p for pattern in patterns for p in path.glob(pattern) if p.is_file()})
-    for one in found:
-        inside(one, path)
-    if not found:
+    results = sorted({p for pattern in patterns for p in path.glob(pattern) if p.is_file()})
+    for item in results:
+        inside(item, path)
+    if not results:
         raise SourceError(
             f"no file of this format at {path}",
             where=str(path),
             next_step=f"expected: {layout}",
         )
-    return found
+    return results
 
 
 def inside(path: Path, folder: Path) -> None:
@@ -241,8 +241,8 @@ def inside(path: Path, folder: Path) -> None:
         SourceError: the link, and what to do.
     """
     root, target = folder.resolve(), path.resolve()
-    own = [root, *(one.parent / "blobs" for one in root.parents if one.name == "snapshots")]
-    if not any(target.is_relative_to(one) for one in own):
+    own = [root, *(item.parent / "blobs" for item in root.parents if item.name == "snapshots")]
+    if not any(target.is_relative_to(item) for item in own):
         raise SourceError(
             "a link leads out of the folder",
             where=str(path),
@@ -301,8 +301,8 @@ def newest_first(paths: Iterable[Path], stamp: re.Pattern[str]) -> list[Path]:
     """Files by the time in their names, the newest first; those without a time come last."""
 
     def order(path: Path) -> tuple[str, str]:
-        found = stamp.search(path.name)
-        return (found[0] if found else "", str(path))
+        match = stamp.search(path.name)
+        return (match[0] if match else "", str(path))
 
     return sorted(paths, key=order, reverse=True)
 
@@ -406,10 +406,10 @@ def number(value: Any, where: str) -> float | None:
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return float(value.strip().lower() == "true")
     try:
-        found = float(value)
+        result = float(value)
     except (TypeError, ValueError) as error:
         raise SourceError(f"{str(value)[:60]!r} is not a number", where=where) from error
-    return None if math.isnan(found) else found
+    return None if math.isnan(result) else result
 
 
 def count(value: Any, where: str) -> int | None:
@@ -418,10 +418,10 @@ def count(value: Any, where: str) -> int | None:
     Raises:
         SourceError: it is true or false, below zero, no whole number, or more than any call takes.
     """
-    found = amount(value, where)
-    if found is not None and (found > MOST_TOKENS or found != math.floor(found)):
+    result = amount(value, where)
+    if result is not None and (result > MOST_TOKENS or result != math.floor(result)):
         raise SourceError(f"{str(value)[:60]!r} is no number of tokens", where=where)
-    return None if found is None else int(found)
+    return None if result is None else int(result)
 
 
 def usage(record: Any, where: str, timings: Any = None) -> TokenUsage:
@@ -434,10 +434,10 @@ def usage(record: Any, where: str, timings: Any = None) -> TokenUsage:
         return TokenUsage()
     if not isinstance(record, dict):
         raise SourceError(f"usage: expected a record, found {str(record)[:60]!r}", where=where)
-    found = usage_of(record, timings if isinstance(timings, dict) else None)
-    if found.odd:
-        raise SourceError(f"usage: {found.odd[0]}", where=where)
-    return found.known
+    result = usage_of(record, timings if isinstance(timings, dict) else None)
+    if result.odd:
+        raise SourceError(f"usage: {result.odd[0]}", where=where)
+    return result.known
 
 
 def amount(value: Any, where: str) -> float | None:
@@ -446,28 +446,28 @@ def amount(value: Any, where: str) -> float | None:
     Raises:
         SourceError: it is true or false, or below zero.
     """
-    found = number(value, where)
-    if isinstance(value, bool) or (found is not None and found < 0):
+    result = number(value, where)
+    if isinstance(value, bool) or (result is not None and result < 0):
         raise SourceError(f"{value!r} is no amount of 0 or more", where=where)
-    return found
+    return result
 
 
 def score(value: Any, where: str, *, low: float = 0.0, high: float = 1.0) -> float | None:
     """A score in [0, 1], from a scale of `low` to `high`; None for null."""
-    found = number(value, where)
-    if found is None:
+    result = number(value, where)
+    if result is None:
         return None
-    if not low <= found <= high:
-        raise SourceError(f"the score {found:g} is not in [{low:g}, {high:g}]", where=where)
-    return (found - low) / (high - low)
+    if not low <= result <= high:
+        raise SourceError(f"the score {result:g} is not in [{low:g}, {high:g}]", where=where)
+    return (result - low) / (high - low)
 
 
 def spent(cost: Any, tokens: int | None, where: str) -> float | None:
     """Cost in USD; a zero beside spent tokens is a missing price."""
-    found = number(cost, where)
-    if found is None or found < 0 or (found == 0 and tokens != 0):
+    result = number(cost, where)
+    if result is None or result < 0 or (result == 0 and tokens != 0):
         return None
-    return found
+    return result
 
 
 def text(value: Any) -> str:

@@ -112,9 +112,9 @@ def mixinstruct_records(
                 reading.need(candidate, ("model", "text", "scores"), where)
                 scores = reading.obj(candidate["scores"], where)
                 if likely:
-                    found = reading.number(scores.get("bartscore"), where)
+                    number = reading.number(scores.get("bartscore"), where)
                     candidate["_likelihood"] = (
-                        None if found is None else math.exp(min(found, 700.0))
+                        None if number is None else math.exp(min(number, 700.0))
                     )
             query = str(row["id"])
             yield (
@@ -273,9 +273,9 @@ def _cells(
         # The cells of a half do not contradict each other: what both know is the same.
         half = next(
             (
-                one
-                for one in answers
-                if all(None in (one[k], v) or one[k] == v for k, v in cell.items())
+                answer
+                for answer in answers
+                if all(None in (answer[k], v) or answer[k] == v for k, v in cell.items())
             ),
             None,
         )
@@ -287,7 +287,7 @@ def _cells(
             half |= {name: value for name, value in cell.items() if half[name] is None}
     if not answers:
         result.left_out["pairs without answer"] += 1
-    return [{**one, "_model": model, "_sample": at} for at, one in enumerate(answers)]
+    return [{**answer, "_model": model, "_sample": at} for at, answer in enumerate(answers)]
 
 
 def _unwrapped(value: Any) -> str:
@@ -333,14 +333,14 @@ def routereval_records(paths: Sequence[Path], result: reading.ImportResult) -> I
             where = f"{path.name}, {'/'.join(name) or 'top'}"
             for place, row in _pool(task, pool, where):
                 own = []
-                for one in row[ANSWERS]:
-                    score = reading.score(one["_score"], place)
-                    key = (row["_id"], one["_model"])
+                for item in row[ANSWERS]:
+                    score = reading.score(item["_score"], place)
+                    key = (row["_id"], item["_model"])
                     if score is None or key not in given:
-                        own.append(one)
+                        own.append(item)
                     if score is not None and given.setdefault(key, score) != score:
                         raise SourceError(
-                            f"{one['_model']!r} has two scores for one question", where=where
+                            f"{item['_model']!r} has two scores for one question", where=where
                         )
                 yield place, {**row, ANSWERS: own}
 

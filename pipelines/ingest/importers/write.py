@@ -57,7 +57,7 @@ def recipe_of(
     scorers = sorted({question.scorer for question in result.questions.values()})
     names = ("id", "question", "prompt", "choices", "references", "task", "domain")
     mapped: dict[str, Any] = {name: name for name in names}
-    parts = {NAMES.get((one.split or "").lower()) for one in result.questions.values()}
+    parts = {NAMES.get((item.split or "").lower()) for item in result.questions.values()}
     if parts != {None}:
         mapped["metadata"] = ["split"]
     # A split that was published is kept, to the question, where it can serve as one.

@@ -114,27 +114,27 @@ def read_harness(
     ]
     notes += [ReadingNote("choice", choice) for choice in result.choices]
     notes += [ReadingNote("status", doubt) for doubt in result.doubts]
-    read = [one for one in answers if one.cache_read_tokens]
+    read = [answer for answer in answers if answer.cache_read_tokens]
     notes += cached_notes(
-        sum(one.cache_read_tokens or 0 for one in read),
-        sum(one.prompt_tokens or 0 for one in read),
+        sum(item.cache_read_tokens or 0 for item in read),
+        sum(item.prompt_tokens or 0 for item in read),
         len(read),
     )
     return _normal(answers, result), notes, result
 
 
 def _normal(answers: Sequence[ImportedAnswer], result: ImportResult) -> pa.Table:
-    asked = [result.questions[one.query] for one in answers]
+    asked = [result.questions[answer.query] for answer in answers]
     columns: dict[str, list[object]] = {
-        name: [getattr(one, field) for one in answers] for name, field in _OF_ANSWER.items()
+        name: [getattr(answer, field) for answer in answers] for name, field in _OF_ANSWER.items()
     }
     columns |= {
-        "suite": [one.task for one in asked],
-        "status": [one.status or one.finish_reason for one in answers],
-        "prompt": [_prompt(one) for one in asked],
-        "reference": ["\n".join(one.references) or None for one in asked],
-        "split": [one.split for one in asked],
-        "at": [f"{one.query}, {one.model}" for one in answers],
+        "suite": [item.task for item in asked],
+        "status": [answer.status or answer.finish_reason for answer in answers],
+        "prompt": [_prompt(item) for item in asked],
+        "reference": ["\n".join(item.references) or None for item in asked],
+        "split": [item.split for item in asked],
+        "at": [f"{answer.query}, {answer.model}" for answer in answers],
     }
     return recording(columns)
 
@@ -193,9 +193,9 @@ def completed(table: pa.Table, totals: Mapping[str, int]) -> tuple[pa.Table, lis
                 " and the others are not named: its share of successes is of those listed"
             )  # fmt: skip
             notes.append(ReadingNote("status", says, missing, (), arm))
-        one = {"arm": arm, "sample": 0, "score": 0.0, "at": f"{arm}: in no list", **ended}
+        item = {"arm": arm, "sample": 0, "score": 0.0, "at": f"{arm}: in no list", **ended}
         absent = sorted(every.keys() - have) if named else []
-        rows += [{**one, "question": asked, "suite": every[asked]} for asked in absent]
+        rows += [{**item, "question": asked, "suite": every[asked]} for asked in absent]
     if not totals:
         says = (
             f"the lists name who succeeded, and not which questions there were: of the "
@@ -246,18 +246,18 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
         for name in done.others:
             if (more := scored(done, name, groups, aloud=False)) is not None:
                 others[name] = more
-    found = recording(columns)
+    result = recording(columns)
     done.notes += unread_columns(done, around)
     if "status" not in done.roles and "error" not in done.roles:
-        _unread_status(done, around, found)
-    _unknown_status(done, found)
-    return found, others
+        _unread_status(done, around, result)
+    _unknown_status(done, result)
+    return result, others
 
 
-def _unknown_status(done: Assigned, found: pa.Table) -> None:
+def _unknown_status(done: Assigned, table: pa.Table) -> None:
     """Ask what words of a status mean that are beside empty answers and that nobody knows."""
     for wrong in (False, True):
-        for word, rows in unknown_words(found, wrong=wrong).items():
+        for word, rows in unknown_words(table, wrong=wrong).items():
             says = (
                 f"of score 0 end as {word!r}, which is no known status: are they missing? They "
                 "count as wrong, as their source counts them"
@@ -274,9 +274,9 @@ _WORDS_OF_STATUS = 40
 _NAMED, _TOGETHER = 30, 3
 
 
-def _unread_status(done: Assigned, around: set[str], found: pa.Table) -> None:
+def _unread_status(done: Assigned, around: set[str], table: pa.Table) -> None:
     """Ask of a column that nobody read and that tells all empty answers from the others."""
-    text = pc.utf8_trim_whitespace(found.column("text"))
+    text = pc.utf8_trim_whitespace(table.column("text"))
     blank = pc.equal(pc.fill_null(text, ""), "").combine_chunks()
     number = pc.sum(blank).as_py() or 0
     if not 0 < number < len(blank):
@@ -287,7 +287,7 @@ def _unread_status(done: Assigned, around: set[str], found: pa.Table) -> None:
         beside = words.filter(blank)
         seen = pc.unique(beside).to_pylist()
         others = pc.unique(words.filter(pc.invert(blank))).to_pylist()
-        short = all(one and len(one) <= 80 for one in seen)
+        short = all(item and len(item) <= 80 for item in seen)
         few = len(seen) + len(others) <= min(_WORDS_OF_STATUS, len(blank) // 2)
         if short and few and not {*seen} & {*others}:
             done.note(
@@ -345,12 +345,12 @@ def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
 def _whole_prompts(done: Assigned, keys: dict[str, str]) -> np.ndarray | None:
     """(rows,) prompt tokens of usage records of these columns; None of one column, or of words."""
     counts = [numbers(done.table.column(n), amount) for n in keys]
-    columns = [one.tolist() for one in counts if one is not None]
+    columns = [count.tolist() for count in counts if count is not None]
     if len(columns) < max(2, len(counts)):
         return None
     said = ({k: v for k, v in zip(keys.values(), row, strict=True) if v == v}
             for row in zip(*columns, strict=True))  # fmt: skip
-    return np.array([usage_of(one).prompt for one in said], float)  # None is NaN
+    return np.array([usage_of(item).prompt for item in said], float)  # None is NaN
 
 
 def _is_time_of_day(done: Assigned, name: str, values: np.ndarray) -> bool:
@@ -390,11 +390,11 @@ def scored(
     scale = scale_of(values, label) or ScoreScale(0, 1, "")
     if scale.absent is not None:
         values = np.where(values == scale.absent, np.nan, values)
-    found = (values - scale.low) / (scale.high - scale.low)
+    result = (values - scale.low) / (scale.high - scale.low)
     if scale.low == 0 and scale.high > 1:
         for which in groups:
             for group, rows in _as_shares(values, scale.high, which):
-                found[rows] = values[rows]
+                result[rows] = values[rows]
                 if aloud:
                     done.note(
                         "question",
@@ -409,7 +409,7 @@ def scored(
                 f"{label.strip('()')!r} is read as {scale.words}",
                 "score",
             )
-        outside = np.flatnonzero((found < 0) | (found > 1))
+        outside = np.flatnonzero((result < 0) | (result > 1))
         if len(outside):
             at = done.table.column("(at)").take(pa.array(outside[:_SHOWN])).to_pylist()
             done.notes.append(
@@ -420,7 +420,7 @@ def scored(
                     len(outside), tuple(at), "score",
                 )
             )  # fmt: skip
-    return pa.array(found, from_pandas=True)
+    return pa.array(result, from_pandas=True)
 
 
 #: Scores of a group from which its own scale is known, and share of them that are above 0.
@@ -537,8 +537,8 @@ def _results(path: Path, given: Mapping[str, str]) -> Results:
     told = call_notes(beside.calls, arms(table))
     stated = list(stated_notes(beside.figures, table))
     _refuse_one_kind(table, stated, path)
-    found = (*notes, *more, *told, *stated)
-    return Results(table, columns, found, scores)
+    results = (*notes, *more, *told, *stated)
+    return Results(table, columns, results, scores)
 
 
 def _refuse_one_kind(table: pa.Table, stated: Sequence[ReadingNote], path: Path) -> None:
@@ -573,7 +573,7 @@ def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
 
 def _not_twice(sets: list[AnswerSet]) -> list[AnswerSet]:
     """The sets without whole documents as separate records, where sets inside are answers."""
-    inner = {name for one in sets if one.group.trail != DOCUMENT for name in one.group.files}
+    inner = {name for group in sets if group.group.trail != DOCUMENT for name in group.group.files}
     return [one for one in sets if one.group.trail != DOCUMENT or not inner & {*one.group.files}]
 
 
@@ -641,11 +641,11 @@ _FEW = 5
 
 def _unread_rows(refused: Sequence[_Refused]) -> Iterator[ReadingNote]:
     """Rows of files that are beside the answers and were not read, and why."""
-    for one in refused:
-        group = one.group
+    for item in refused:
+        group = item.group
         if group.trail in ((), ("(list)",)) and group.rows >= _FEW * len(group.files):
             files = ", ".join(list(dict.fromkeys(group.files))[:2])
-            says = f"{group.rows:,} rows of {files} were not read: {one.why}"
+            says = f"{group.rows:,} rows of {files} were not read: {item.why}"
             yield ReadingNote("left_out", says, group.rows)
 
 
@@ -688,19 +688,19 @@ def _totals(done: Assigned, around: set[str]) -> dict[str, int]:
 
 def _refusal(refused: list[_Refused], path: Path) -> SourceError:
     """Why nothing was read: `AggregatesOnly` where figures of many questions were found."""
-    aggregates = [one for one in refused if one.aggregate]
+    aggregates = [item for item in refused if item.aggregate]
     if aggregates:
-        most = max(aggregates, key=lambda one: one.group.rows)
+        most = max(aggregates, key=lambda item: item.group.rows)
         error = AggregatesOnly(
             f"the figures are aggregates, not answers to questions: {most.why}",
             where=f"{path} ({most.group.files[0]})",
             next_step="a benchmark needs one score per question and model: ask the publisher for "
             "the per-question results",
         )
-        error.notes = tuple(dict.fromkeys(note for one in aggregates for note in one.notes))
+        error.notes = tuple(dict.fromkeys(note for entry in aggregates for note in entry.notes))
         return error
     most_rows = max(
-        refused, key=lambda one: (len(one.group.trail) <= 1, one.group.rows), default=None
+        refused, key=lambda entry: (len(entry.group.trail) <= 1, entry.group.rows), default=None
     )
     why, where = "", str(path)
     if most_rows is not None:

@@ -62,15 +62,15 @@ def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
     `score:m`, nested `m.score`). Two models at least; else empty.
     """
     scored = _scored_models(table)
-    patterned = all(found["score"] != model for model, found in scored.items())
+    patterned = all(item["score"] != model for model, item in scored.items())
     known = [model for model in scored if FAMILY.search(model)]
-    columns = [one["score"] for one in scored.values()]
-    flat = patterned and len(known) == len(scored) and not any("." in one for one in columns)
+    columns = [item["score"] for item in scored.values()]
+    flat = patterned and len(known) == len(scored) and not any("." in column for column in columns)
     if len(scored) < 2 or not (flat or _beside_one_another(table, columns)):
         return {}, False
     if not known and _has_own_score(table, scored):
         return {}, False
-    several = all(len(found) >= 2 for found in scored.values())
+    several = all(len(item) >= 2 for item in scored.values())
     if patterned or several or 2 * len(known) >= len(scored):
         return scored, bool(known) or patterned
     return ({}, False) if _are_metrics(list(scored)) else (scored, False)
@@ -80,24 +80,24 @@ def _scored_models(table: pa.Table) -> dict[str, dict[str, str]]:
     """Model → field → column, of models with scores."""
     fields, bare = _fields_of_models(table)
     scored = {
-        model: found for model, found in fields.items()
-        if "score" in found and _are_scores(table.column(found["score"]))
+        model: result for model, result in fields.items()
+        if "score" in result and _are_scores(table.column(result["score"]))
     }  # fmt: skip
     return scored or {name: {"score": name} for name in bare if len(bare) >= 2}
 
 
 def _are_scores(column: Column) -> bool:
     """Whether values can be scores, or are all missing."""
-    found = numbers(column)
-    return found is not None and (
-        bool((found != found).all()) or scale_of(found, "rate") is not None
+    result = numbers(column)
+    return result is not None and (
+        bool((result != result).all()) or scale_of(result, "rate") is not None
     )
 
 
 def _has_own_score(table: pa.Table, models: dict[str, dict[str, str]]) -> bool:
     """Whether a row has its own score beside nested figures, which are then parts of it."""
     used = {column for fields in models.values() for column in fields.values()}
-    nested = all("." in found["score"] for found in models.values())
+    nested = all("." in model["score"] for model in models.values())
     own = [n for n in table.column_names if n not in used and "." not in n and n[:1] != "("]
     return nested and any(
         (rank_of(n, "score") or 99) < 20 and _are_scores(table.column(n)) for n in own
@@ -108,8 +108,8 @@ def _beside_one_another(table: pa.Table, names: Sequence[str]) -> bool:
     """Whether some row has two of these columns: records of several kinds have one each."""
     there = [table.column(name).is_valid().cast(pa.int32()) for name in names]
     total = there[0]
-    for one in there[1:]:
-        total = pc.add(total, one)
+    for item in there[1:]:
+        total = pc.add(total, item)
     return (pc.max(total).as_py() or 0) >= 2
 
 
@@ -139,9 +139,9 @@ def _named_with_model(
     Returns those of `bare` that are no such columns (`usd_m`), and no other figure of a model whose
     score has a column (`m_probs`).
     """
-    scored = [model for model, found in fields.items() if "score" in found]
-    models = {one.lower(): one for one in scored or bare}
-    used = {column for one in scored for column in fields[one].values()}
+    scored = [model for model, result in fields.items() if "score" in result]
+    models = {item.lower(): item for item in scored or bare}
+    used = {column for item in scored for column in fields[item].values()}
     figures = set()
     for name in table.column_names:
         held = None if name in used or name.startswith("(") else model_in(name, models)
@@ -163,7 +163,7 @@ def _without_figures(table: pa.Table, bare: list[str]) -> list[str]:
     verdicts of 0 and 1, and holds no such.
     """
     models = {name.lower(): name for name in bare}
-    held = {name: found for name in bare if (found := model_in(name, models))}
+    held = {name: result for name in bare if (result := model_in(name, models))}
     base = {name for name in bare if name not in held}
     if len(base) < 2 or not all(is_right_or_wrong(table.column(name)) for name in base):
         return bare
@@ -184,7 +184,7 @@ def model_in(name: str, models: Mapping[str, str]) -> tuple[str, str] | None:
     Args:
         models: Name in lower case → name.
     """
-    words = [found.span() for found in re.finditer(r"[^\W_]+", name)][:_WORDS_OF_NAME]
+    words = [match.span() for match in re.finditer(r"[^\W_]+", name)][:_WORDS_OF_NAME]
     spans = [(first, last) for k, (first, _) in enumerate(words) for _, last in words[k:]]
     for first, last in sorted(spans, key=lambda span: span[0] - span[1]):
         model = models.get(name[first:last].lower())
@@ -201,8 +201,8 @@ def _is_of(column: Column, role: str) -> bool:
 
 def _ends_with_model(name: str) -> bool:
     """Whether a nested column is a model's, and no figure below one (`gpt-4.metrics.mean`)."""
-    found = FAMILY.search(name)
-    return found is not None and re.search(r"\.[A-Za-z_]", name[found.end() :]) is None
+    match = FAMILY.search(name)
+    return match is not None and re.search(r"\.[A-Za-z_]", name[match.end() :]) is None
 
 
 def _without_parent(fields: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
@@ -210,7 +210,7 @@ def _without_parent(fields: dict[str, dict[str, str]]) -> dict[str, dict[str, st
     parents = {model.partition(".")[0] for model in fields}
     parent = next(iter(parents), "")
     inside = len(fields) >= 2 and len(parents) == 1 and not FAMILY.search(parent)
-    short = {model.partition(".")[2]: found for model, found in fields.items()}
+    short = {model.partition(".")[2]: result for model, result in fields.items()}
     whole = inside and "" not in short and len(short) == len(fields)
     return defaultdict(dict, short) if whole else fields
 
@@ -223,9 +223,9 @@ def _split(name: str, names: Sequence[str]) -> tuple[str | None, str | None]:
         if len(tops) >= 2:
             return before, field
     for form in (_AFTER, _BEFORE):
-        found = form.match(name)
-        if found and (field := _field(found["field"] or found["inside"])):
-            model = found["model"]
+        match = form.match(name)
+        if match and (field := _field(match["field"] or match["inside"])):
+            model = match["model"]
             if _field(model) is None or FAMILY.search(model):
                 return model, field
     return None, None
@@ -247,8 +247,8 @@ def _is_score(table: pa.Table, name: str) -> bool:
     if pattern("lower").search(name):
         return False
     column = table.column(name)
-    found = numbers(column)
-    if found is None or scale_of(found, "rate") is None:
+    result = numbers(column)
+    if result is None or scale_of(result, "rate") is None:
         return False
     others = ("question", "sample", "cost", "prompt_tokens", "completion_tokens", "latency",
               "attempt", "aggregate", "reference")  # fmt: skip
@@ -289,8 +289,8 @@ def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
 
 def _rest(column: str, model: str) -> str:
     """A column's name without its model's, which may hold a dot."""
-    found = model_in(column, {model.lower(): model})
-    return column if found is None else found[1]
+    result = model_in(column, {model.lower(): model})
+    return column if result is None else result[1]
 
 
 def _of_its_files(part: pa.Table, fields: Sequence[str]) -> pa.Table:
@@ -374,8 +374,8 @@ def find_arm(done: Assigned, around: set[str]) -> None:
     models, known = model_columns(table.select(own))
     if models and known:
         _unpivoted(done, models, sure=True)
-    elif (found := _path_of_models(table)) is not None:
-        _from_path(done, *found, "the model is named only in the path of the file")
+    elif (path := _path_of_models(table)) is not None:
+        _from_path(done, *path, "the model is named only in the path of the file")
     elif models and not candidates(table, "score", frozenset(around)):
         _unpivoted(done, models, sure=False)
     elif named is not None:
@@ -493,10 +493,10 @@ def why_pairs(table: pa.Table) -> str:
     """Why rows are battles of two models, which have no score each; empty where they are not."""
     sides: dict[str, list[str]] = {}
     for name in table.column_names:
-        if found := pattern("side").match(snake_case(name)):
+        if match := pattern("side").match(snake_case(name)):
             labels = pa.types.is_string(table.column(name).type)
             if labels and numbers(table.column(name)) is None:
-                sides.setdefault(found["stem"], []).append(name)
+                sides.setdefault(match["stem"], []).append(name)
     pair = next((names for names in sides.values() if len(names) == 2), None)
     if pair is None:
         return ""
@@ -535,8 +535,8 @@ def why_aggregate(done: Assigned, around: set[str]) -> str:
 
 def _spreads(table: pa.Table, names: Sequence[str]) -> list[str]:
     """Columns of numbers that say how far scores spread; `stderr` is a stream of a program, too."""
-    found = ((n, numbers(table.column(n))) for n in names if _SPREAD.search(n))
-    return [n for n, values in found if values is not None and not np.isnan(values).all()]
+    result = ((n, numbers(table.column(n))) for n in names if _SPREAD.search(n))
+    return [n for n, values in result if values is not None and not np.isnan(values).all()]
 
 
 def _figures_of_suites(done: Assigned) -> str:
@@ -546,10 +546,10 @@ def _figures_of_suites(done: Assigned) -> str:
         return ""
     if "score" not in done.roles or not _figures(table.column(done.roles["score"])):
         return ""
-    for one in candidates(table, "suite"):
-        suites = len(pc.unique(table.column(one.column)))
+    for candidate in candidates(table, "suite"):
+        suites = len(pc.unique(table.column(candidate.column)))
         if suites * arms == table.num_rows and suites <= 200:
-            return f"{one.column!r} names {suites} suites, with one figure of each model"
+            return f"{candidate.column!r} names {suites} suites, with one figure of each model"
     return ""
 
 
@@ -631,7 +631,7 @@ def unmelted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
 
 
 def _kinds(table: pa.Table, metric: str) -> list[str]:
-    return [one for one in pc.unique(table.column(metric)).to_pylist() if one]
+    return [item for item in pc.unique(table.column(metric)).to_pylist() if item]
 
 
 def _are_figures(table: pa.Table, metric: str, value: str) -> bool:

@@ -159,10 +159,10 @@ FEWEST, MOST = 5, 0.5
 def figure_notes(table: pa.Table, arm: str | None) -> Iterator[ReadingNote]:
     """What is odd in a table with a row per model and figures of many questions each."""
     names = [n for n in table.column_names if not n.startswith("(") and n != arm]
-    found = {n: v for n in names if (v := numbers(table.column(n))) is not None}
-    counts = [c.column for c in candidates(table, "aggregate") if c.column in found]
+    result = {n: v for n in names if (v := numbers(table.column(n))) is not None}
+    counts = [c.column for c in candidates(table, "aggregate") if c.column in result]
     named = table.column(arm if arm in table.column_names else "(at)")
-    rows = _Figures(table, found, counts, [str(name) for name in texts(named).to_pylist()])
+    rows = _Figures(table, result, counts, [str(name) for name in texts(named).to_pylist()])
     for check in (rows.costs, rows.twice, rows.totals, rows.shares, rows.gaps, rows.faults):
         yield from check()
 
@@ -234,15 +234,15 @@ class _Figures:
 
     def shares(self) -> Iterator[ReadingNote]:
         """Rates that are not the numbers of right answers over those of questions beside them."""
-        found = self.found
-        for rate in (n for n in found if _RATE.search(n)):
-            scale = 100.0 if np.nanmax(found[rate], initial=0) > 1.5 else 1.0
-            for right in (n for n in found if n not in (rate, *self.counts) and _alike(rate, n)):
+        result = self.found
+        for rate in (n for n in result if _RATE.search(n)):
+            scale = 100.0 if np.nanmax(result[rate], initial=0) > 1.5 else 1.0
+            for right in (n for n in result if n not in (rate, *self.counts) and _alike(rate, n)):
                 for total in self.counts:
                     with np.errstate(invalid="ignore", divide="ignore"):
-                        share = found[right] / found[total]
-                    there = ~np.isnan(found[rate]) & np.isfinite(share)
-                    off = there & (np.abs(scale * share - found[rate]) > _rounding(found[rate]))
+                        share = result[right] / result[total]
+                    there = ~np.isnan(result[rate]) & np.isfinite(share)
+                    off = there & (np.abs(scale * share - result[rate]) > _rounding(result[rate]))
                     if there.sum() >= FEWEST and off.sum() < MOST * there.sum():
                         break
                 else:
@@ -314,7 +314,7 @@ _TEXT = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml", ".txt", 
 
 def path_notes(paths: Sequence[Path], root: Path) -> list[ReadingNote]:
     """A note of the files with absolute paths of somebody's machine; empty without any."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     held, left = [], _OF_ALL
     for path in paths:
         if path.suffix.lower() not in _TEXT or left <= 0:
@@ -325,10 +325,10 @@ def path_notes(paths: Sequence[Path], root: Path) -> list[ReadingNote]:
         names = [m for m in _PATH.finditer(data) if m[1].decode().lower() not in words("accounts")]
         if names:
             held.append(path.relative_to(root).as_posix() if path != root else path.name)
-            found.update(m[0].decode(errors="replace") for m in names)
+            counts.update(m[0].decode(errors="replace") for m in names)
     if not held:
         return []
-    shown = ", ".join(repr(one) for one, _ in found.most_common(_SHOWN))
+    shown = ", ".join(repr(item) for item, _ in counts.most_common(_SHOWN))
     says = (
         f"{len(held):,} files hold absolute paths of somebody's machine ({shown}): they are "
         "published with a copy of the files"
@@ -356,9 +356,9 @@ class StatedFigure:
 def figures_of(done: Assigned, columns: Sequence[str]) -> set[StatedFigure]:
     """Figures of whole arms in these columns; without a column of the arm none."""
     table, arm = done.table, done.roles.get("arm")
-    found: set[StatedFigure] = set()
+    figures: set[StatedFigure] = set()
     if arm is None or arm not in table.column_names:
-        return found
+        return figures
     names = texts(table.column(arm)).to_pylist()
     for column in columns:
         leaf = plain(column.rpartition(".")[2])
@@ -367,12 +367,12 @@ def figures_of(done: Assigned, columns: Sequence[str]) -> set[StatedFigure]:
         if kind is None or values is None:
             continue
         values = values * (factor(column, "cost") if "cost" in kind else 1.0)
-        found |= {
+        figures |= {
             StatedFigure(name, kind, float(value), column.removeprefix("(name)."))
             for name, value in zip(names, values, strict=True)
             if name and not np.isnan(value)
         }
-    return found
+    return figures
 
 
 def stated_notes(figures: set[StatedFigure], table: pa.Table) -> Iterator[ReadingNote]:
@@ -382,8 +382,8 @@ def stated_notes(figures: set[StatedFigure], table: pa.Table) -> Iterator[Readin
         table: The recording of all rows.
     """
     by_kind: dict[str, dict[str, list[StatedFigure]]] = defaultdict(lambda: defaultdict(list))
-    for one in figures:
-        by_kind[one.kind][one.arm].append(one)
+    for figure in figures:
+        by_kind[figure.kind][figure.arm].append(figure)
     if not by_kind:
         return
     ours = _of_rows(table)
@@ -412,7 +412,7 @@ def _of_rows(table: pa.Table) -> dict[str, dict[str, list[float]]]:
     """Arm → kind of figure → values that the rows give, missing ones left out or as zeros."""
     coded = table.column("arm").combine_chunks().dictionary_encode()
     arm = np.asarray(coded.indices.fill_null(-1))
-    found: dict[str, dict[str, list[float]]] = {}
+    result: dict[str, dict[str, list[float]]] = {}
     score, cost = (
         table.column(name).to_numpy(zero_copy_only=False) for name in ("score", "cost_usd")
     )
@@ -422,12 +422,12 @@ def _of_rows(table: pa.Table) -> dict[str, dict[str, list[float]]]:
         mine = arm == code
         own, paid = score[mine], cost[mine]
         own, paid = own[~np.isnan(own)], paid[~np.isnan(paid)]
-        found[name] = {}
+        result[name] = {}
         if len(own):
-            found[name]["accuracy"] = [own.mean(), own.sum() / max(mine.sum(), everything)]
+            result[name]["accuracy"] = [own.mean(), own.sum() / max(mine.sum(), everything)]
         if len(paid) and len(paid) == mine.sum():
-            found[name]["mean_cost"], found[name]["total_cost"] = [paid.mean()], [paid.sum()]
-    return found
+            result[name]["mean_cost"], result[name]["total_cost"] = [paid.mean()], [paid.sum()]
+    return result
 
 
 def _agree(said: StatedFigure, ours: float) -> bool:

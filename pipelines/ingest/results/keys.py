@@ -68,7 +68,7 @@ def shared_id(done: Assigned, fits: list[str]) -> str:
         own = texts(table.column(name))
         ids, pairs = distinct([own]), distinct([own, arm])
         apart = ids >= _FEWEST and pairs >= 1.5 * ids and table.num_rows <= _SAMPLES * pairs
-        of_one = all(distinct([own, one]) <= 1.02 * ids for one in asked if not constant(one))
+        of_one = all(distinct([own, item]) <= 1.02 * ids for item in asked if not constant(item))
         if apart and of_one and not _counts(own):
             done.note(
                 "question",
@@ -91,10 +91,10 @@ def misnumbered(done: Assigned) -> None:
     if name is None or done.unique("arm") < 2 or done.per_question:
         return
     ids, arm = texts(table.column(name)), texts(table.column(done.roles["arm"]))
-    for one in candidates(table, "prompt", frozenset({name})):
-        if one.column.startswith("(path"):
+    for item in candidates(table, "prompt", frozenset({name})):
+        if item.column.startswith("(path"):
             continue
-        text = texts(table.column(one.column))
+        text = texts(table.column(item.column))
         if text.null_count or constant(text):
             continue
         asked, known = distinct([text]), distinct([ids])
@@ -107,10 +107,10 @@ def misnumbered(done: Assigned) -> None:
         if any(distinct([s, ids]) >= pairs and distinct([s, arm]) > distinct([arm])
                for s in suites if not constant(s)):  # fmt: skip
             continue
-        done.roles["question"] = done.roles["prompt"] = one.column
+        done.roles["question"] = done.roles["prompt"] = item.column
         done.note(
             "question",
-            f"models have other texts in {one.column!r} under the same {name!r}, and the same "
+            f"models have other texts in {item.column!r} under the same {name!r}, and the same "
             "texts under others: the text is taken for the question",
             "question",
         )
@@ -135,9 +135,9 @@ _RUN = pattern("run")
 def are_runs(column: pa.ChunkedArray) -> bool:
     """Whether parts of paths are alike but for the date or the number of a run."""
     seen = {str(value) for value in some(column, 500)}
-    runs = {_RUN.sub("#", one) for one in seen}
-    return len(seen) >= 2 and all(_RUN.search(one) for one in seen) and (
-        2 * len({re.sub(r"\d+", "", one) for one in runs}) <= len(seen)
+    runs = {_RUN.sub("#", item) for item in seen}
+    return len(seen) >= 2 and all(_RUN.search(item) for item in seen) and (
+        2 * len({re.sub(r"\d+", "", run) for run in runs}) <= len(seen)
     )  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
     question = key[2]
     if distinct(key) < n:
         counted = _counted(key)
-        again = sum(one > 0 for one in counted.to_pylist())
+        again = sum(item > 0 for item in counted.to_pylist())
         done.note(
             "question" if as_often(key) else "repeated",
             f"{again:,} rows answer a question again and no column says why: they are taken for "
@@ -252,7 +252,7 @@ def _attempts(done: Assigned, key: list[pa.ChunkedArray], used: set[str | None])
 
 def _is_attempt_path(table: pa.Table, name: str) -> bool:
     seen = some(table.column(name), 500) if name.startswith("(path") else []
-    return bool(seen) and all(_ATTEMPT.fullmatch(str(one)) for one in seen)
+    return bool(seen) and all(_ATTEMPT.fullmatch(str(item)) for item in seen)
 
 
 def _attempt_numbers(table: pa.Table, name: str) -> np.ndarray | None:
@@ -260,8 +260,8 @@ def _attempt_numbers(table: pa.Table, name: str) -> np.ndarray | None:
     column = table.column(name)
     if name.startswith("(path"):
         column = pc.replace_substring_regex(texts(column), r"^.*?(\d+)$", r"\1")
-    found = numbers(column)
-    return None if found is None else np.nan_to_num(found, nan=-1.0)
+    result = numbers(column)
+    return None if result is None else np.nan_to_num(result, nan=-1.0)
 
 
 def _last_alone(
@@ -318,19 +318,19 @@ def _answered(done: Assigned) -> np.ndarray:
     table, n = done.table, done.table.num_rows
     if "text" in done.roles:
         said = pc.utf8_trim_whitespace(texts(table.column(done.roles["text"])).fill_null(""))
-        found = pc.not_equal(said, "").to_numpy()
+        values = pc.not_equal(said, "").to_numpy()
     elif "score" in done.roles:
-        found = table.column(done.roles["score"]).is_valid().to_numpy()
+        values = table.column(done.roles["score"]).is_valid().to_numpy()
     else:
         return np.ones(n, bool)
     if "status" in done.roles:
         words = texts(table.column(done.roles["status"])).to_pylist()
         ended = {word: status_of(word) in (None, "ok", "truncated") for word in set(words)}
-        found = found & np.array([ended[word] for word in words], bool)
+        values = values & np.array([ended[word] for word in words], bool)
     if "error" in done.roles:
         error = texts(table.column(done.roles["error"])).fill_null("")
-        found = found & pc.equal(error, "").to_numpy()
-    return np.asarray(found)
+        values = values & pc.equal(error, "").to_numpy()
+    return np.asarray(values)
 
 
 def _group_codes(key: list[pa.ChunkedArray]) -> np.ndarray:
@@ -498,12 +498,12 @@ def _telling(
     """The column of a role that tells most rows of one key apart; None where none does."""
     have = distinct(key)
     best, most = None, have
-    for one in candidates(table, role, frozenset(x for x in used if x)):
-        if one.column.startswith("(path"):
+    for candidate in candidates(table, role, frozenset(x for x in used if x)):
+        if candidate.column.startswith("(path"):
             continue
-        found = distinct([*key, texts(table.column(one.column)).fill_null("")])
-        if found > 1.02 * most:
-            best, most = one.column, found
+        result = distinct([*key, texts(table.column(candidate.column)).fill_null("")])
+        if result > 1.02 * most:
+            best, most = candidate.column, result
     return best
 
 
@@ -552,10 +552,10 @@ def _other_question(
 ) -> str | None:
     """A column that numbers parts of questions, or with which each question has one text."""
     table = done.table
-    for one in candidates(table, "part", frozenset(x for x in used if x)):
-        values = texts(table.column(one.column)).fill_null("")
+    for candidate in candidates(table, "part", frozenset(x for x in used if x)):
+        values = texts(table.column(candidate.column)).fill_null("")
         if not constant(values) and distinct([*key, values]) > 1.02 * distinct(key):
-            return one.column
+            return candidate.column
     if "prompt" not in done.roles or done.roles["prompt"] == done.roles["question"]:
         return None
     prompt, plain = texts(table.column(done.roles["prompt"])), key[1:3]
@@ -593,11 +593,11 @@ def _unnamed(table: pa.Table, key: list[pa.ChunkedArray], used: set[str | None])
 
 def _codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values as numbers from 0, in the order of the values."""
-    found, values = numbers(column), texts(column).fill_null("")
+    result, values = numbers(column), texts(column).fill_null("")
 
     def order(value: str) -> tuple[float, str]:
         try:
-            return (-1.0 if found is None else float(value), value)
+            return (-1.0 if result is None else float(value), value)
         except ValueError:
             return (-1.0, value)
 
@@ -626,34 +626,34 @@ def find_score(done: Assigned, around: set[str]) -> None:
     if "score" in done.roles:
         return
     table = done.table
-    found = [c for c in candidates(table, "score", taken(done) | frozenset(around))
+    results = [c for c in candidates(table, "score", taken(done) | frozenset(around))
              if not c.column.startswith("(path")]  # fmt: skip
-    if not found:
+    if not results:
         if not (_scores_counted(done) or _negated(done, around) or _of_status(done, around)):
             _unread(done, around)
         return
 
-    def order(one: Candidate) -> tuple[bool, bool, bool, float, str]:
-        column = table.column(one.column)
+    def order(candidate: Candidate) -> tuple[bool, bool, bool, float, str]:
+        column = table.column(candidate.column)
         values = numbers(column)
-        scale = None if values is None else scale_of(values, one.column)
+        scale = None if values is None else scale_of(values, candidate.column)
         unsure = scale is None or not scale.sure
         seldom = 2 * column.null_count > len(column)
-        return (seldom, constant(column), unsure, one.rank, one.column)
+        return (seldom, constant(column), unsure, candidate.rank, candidate.column)
 
     _several_metrics(done)
-    ranked = sorted(found, key=order)
+    ranked = sorted(results, key=order)
     best = ranked[0]
     done.roles["score"] = best.column
     done.others = [c.column for c in ranked[1:]]
     _of_total(done, best.column)
     _scores_attempts(done, best.column)
     flags = [c for c in ranked[1:] if c.rank < 20 and constant(table.column(c.column))]
-    for one in flags:
-        value = some(table.column(one.column), 1)
+    for flag in flags:
+        value = some(table.column(flag.column), 1)
         done.note(
             "choice",
-            f"{one.column!r} is {value[0] if value else None} in every row and is not taken for "
+            f"{flag.column!r} is {value[0] if value else None} in every row and is not taken for "
             f"the score, {best.column!r} is",
             "score",
         )
@@ -671,7 +671,7 @@ def _of_total(done: Assigned, name: str) -> None:
     values, table = numbers(done.table.column(name)), done.table
     before, _, leaf = name.rpartition(".")
     stems = plain(leaf), plain(leaf.rstrip("s"))
-    called = {one.format(stem) for one in words("most") for stem in stems}
+    called = {word.format(stem) for word in words("most") for stem in stems}
     for most in (n for n in table.column_names if n != name and n.rpartition(".")[0] == before):
         whole = numbers(table.column(most)) if plain(most.rpartition(".")[2]) in called else None
         if whole is None or values is None or np.nanmax(whole, initial=0) <= 1:
@@ -719,7 +719,7 @@ def _several_metrics(done: Assigned) -> None:
         if plain(name.rpartition(".")[2]) not in words("metrics") or name.startswith("("):
             continue
         seen = sorted({str(value) for value in some(done.table.column(name), 2000)})
-        if 1 < len(seen) <= 50 and all(len(one) <= 40 for one in seen):
+        if 1 < len(seen) <= 50 and all(len(item) <= 40 for item in seen):
             shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
             done.note(
                 "choice",
@@ -744,13 +744,13 @@ def _negated(done: Assigned, around: set[str]) -> bool:
 
 def _of_status(done: Assigned, around: set[str]) -> bool:
     """Take a status that says of nearly every row whether it succeeded; false without one."""
-    for one in candidates(done.table, "status", taken(done) | frozenset(around)):
-        values = numbers(done.table.column(one.column))
+    for item in candidates(done.table, "status", taken(done) | frozenset(around)):
+        values = numbers(done.table.column(item.column))
         if values is None or not {0.0, 1.0} <= {*values[~np.isnan(values)]} <= {0.0, 0.5, 1.0}:
             continue
         done.derive("score", pa.array(values, from_pandas=True))
-        done.of_status = one.column
-        done.note("question", f"{one.column!r} is taken for the score: its words are right or "
+        done.of_status = item.column
+        done.note("question", f"{item.column!r} is taken for the score: its words are right or "
                   "wrong", "score")  # fmt: skip
         return True
     return False
@@ -804,13 +804,13 @@ def _no_call_as_score(done: Assigned) -> None:
     text = pc.utf8_trim_whitespace(texts(table.column(done.roles["text"]))).fill_null("")
     wrong = pa.chunked_array([pa.array(numbers(table.column(score)) == 0)])
     beside = pc.unique(text.filter(wrong)).to_pylist()
-    if not beside or not all(not one or says_failed(one) for one in beside):
+    if not beside or not all(not item or says_failed(item) for item in beside):
         return
     said = [c.column for c in candidates(table, "status", taken(done))][:1]
     other = texts(table.column(said[0])) if said else pa.scalar(None, pa.string())
     done.derive("status", pc.if_else(wrong, "failed", other), (name, *said))
     del done.roles["score"]
-    done.notes = [one for one in done.notes if one.about != "score"]
+    done.notes = [note for note in done.notes if note.about != "score"]
     done.note(
         "choice",
         f"{name!r} says how calls ended and is no score: the answers are graded by their "
@@ -830,10 +830,10 @@ def _unread(done: Assigned, around: set[str]) -> None:
         if rank is None or rank >= 2 * CLEAR or name in taken(done) | around:
             continue
         seen = sorted({str(value)[:40] for value in some(done.table.column(name), 2000)})
-        grades = len(seen) <= _GRADES and all(len(one) <= 20 for one in seen)
+        grades = len(seen) <= _GRADES and all(len(item) <= 20 for item in seen)
         if (is_weak(name, "score") or rank >= CLEAR) and not grades:
             continue
-        if any(one.strip() for one in seen):
+        if any(item.strip() for item in seen):
             shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
             done.note(
                 "unread",
@@ -898,10 +898,10 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
     _error_objects(done, around)
     for role in _OF_ROWS:
         if role not in done.roles:
-            found = candidates(done.table, role, taken(done) | frozenset(around))
-            if found:
+            result = candidates(done.table, role, taken(done) | frozenset(around))
+            if result:
                 best = next(
-                    (c for c in found if not constant(done.table.column(c.column))), found[0]
+                    (c for c in result if not constant(done.table.column(c.column))), result[0]
                 )
                 done.roles[role] = best.column
     if "stricter" in table.column_names and (
@@ -914,9 +914,9 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
             "score",
         )
     _unread_usage(done, around)
-    found = candidates(done.table, "split", frozenset(done.roles.values()))
-    if found and "split" not in done.roles:
-        done.roles["split"] = found[0].column
+    result = candidates(done.table, "split", frozenset(done.roles.values()))
+    if result and "split" not in done.roles:
+        done.roles["split"] = result[0].column
     return done
 
 
@@ -940,14 +940,14 @@ def _no_reference(done: Assigned, given: Mapping[str, str]) -> None:
     name = done.roles.get("score")
     if name is None or "score" in given or not _is_reference(done, name):
         return
-    done.others = [one for one in done.others if not _is_reference(done, one)]
+    done.others = [other for other in done.others if not _is_reference(done, other)]
     says = f"{name!r} says the same of all models' answers to each question"
     if done.others:
         done.roles["score"] = done.others.pop(0)
         taken_for = f"{done.roles['score']!r} is taken for the score"
         done.note("choice", f"{says}: {taken_for}", "score")
         return
-    told = {str(one) for one in some(done.table.column(name))}
+    told = {str(item) for item in some(done.table.column(name))}
     answers = [c.column for c in candidates(done.table, "text", taken(done))]
     if any({str(v) for v in some(done.table.column(c))} <= told for c in answers):
         del done.roles["score"]
@@ -1005,10 +1005,10 @@ def _question(done: Assigned, around: set[str]) -> None:
         rows = done.per_question and pairs < table.num_rows
         done.roles["question"] = "(row)" if rows else key
         return
-    found = [
+    results = [
         c.column for c in candidates(table, "question", used) if not c.column.startswith("(path")
     ]
-    fits = [name for name in found if _identifies(done, name)]
+    fits = [name for name in results if _identifies(done, name)]
     if fits:
         done.roles["question"] = shared_id(done, fits)
         return
@@ -1023,8 +1023,8 @@ def _question(done: Assigned, around: set[str]) -> None:
 def _unnamed_question(done: Assigned, used: frozenset[str], around: set[str]) -> None:
     """Take the value around lists of answers, a text or a part of the path for the question."""
     table, outer = done.table, frozenset(done.roles.values())
-    if found := [c for c in candidates(table, "question", outer) if _of_list(done, c, around)]:
-        done.roles["question"] = found[0].column
+    if results := [c for c in candidates(table, "question", outer) if _of_list(done, c, around)]:
+        done.roles["question"] = results[0].column
         return
     asked = [c.column for c in candidates(table, "prompt", used) if _identifies(done, c.column)]
     if asked:
@@ -1034,12 +1034,12 @@ def _unnamed_question(done: Assigned, used: frozenset[str], around: set[str]) ->
         done.note("choice", "the question is named only in the path of the file", "question")
 
 
-def _of_list(done: Assigned, one: Candidate, around: set[str]) -> bool:
+def _of_list(done: Assigned, candidate: Candidate, around: set[str]) -> bool:
     """Whether a column around lists of answers is the id of the question that each list is of."""
-    column = done.table.column(one.column)
-    pairs = [n for n in (done.roles.get("arm"), one.column) if n is not None]
+    column = done.table.column(candidate.column)
+    pairs = [n for n in (done.roles.get("arm"), candidate.column) if n is not None]
     rows = done.table.select(pairs).group_by(pairs).aggregate([]).num_rows
-    return one.column in around and one.rank < ENDING and not constant(column) and (
+    return candidate.column in around and candidate.rank < ENDING and not constant(column) and (
         rows == done.table.num_rows
     )  # fmt: skip
 
@@ -1117,9 +1117,9 @@ def _texts_of(done: Assigned, around: set[str]) -> None:
             free = taken(done)  # the value around a question's answers is the question's
         if role == "prompt":
             free = free - {done.roles.get("question", "")}
-        found = candidates(done.table, role, free)
-        if found := _fitting(done, role, [c for c in found if not c.column.startswith("(path")]):
-            done.roles[role] = found[0].column
+        result = candidates(done.table, role, free)
+        if result := _fitting(done, role, [c for c in result if not c.column.startswith("(path")]):
+            done.roles[role] = result[0].column
 
 
 def _fitting(done: Assigned, role: str, found: list[Candidate]) -> list[Candidate]:

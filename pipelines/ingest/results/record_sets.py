@@ -55,15 +55,15 @@ _STATED = re.compile(r"score|accuracy|acc|(?:resolved?|pass|success|solve)_?(?:r
 def id_lists(value: Mapping[str, Any]) -> dict[str, list[str]]:
     """The lists of ids in an object; empty unless one of them says who succeeded."""
     lists = {
-        key: one
-        for key, one in value.items()
-        if isinstance(one, list) and all(isinstance(x, str | int) for x in one)
+        key: item
+        for key, item in value.items()
+        if isinstance(item, list) and all(isinstance(x, str | int) for x in item)
     }
     names = [key for key in lists if _kind(key) == "success"]
-    full = [key for key, one in lists.items() if one]
+    full = [key for key, part in lists.items() if part]
     if not names or len(lists) < 2 or not full:
         return {}
-    return {key: [str(x) for x in one] for key, one in lists.items()}
+    return {key: [str(x) for x in part] for key, part in lists.items()}
 
 
 def _kind(name: str) -> str:
@@ -88,24 +88,24 @@ def outcomes(
     all_named = any(_kind(name) in ("failed", "ran") for name in lists)
     order = [*lists]
     for name in sorted(order, key=lambda n: _RANK[_kind(n)]):
-        for one in lists[name]:
-            said[one] = name
+        for part in lists[name]:
+            said[part] = name
             if _kind(name) not in ("ran", "success", "other"):
-                status[one] = name.removesuffix("_ids").removesuffix("_instances")
+                status[part] = name.removesuffix("_ids").removesuffix("_instances")
     return [
         {
-            "instance_id": one,
-            "succeeded": one in positive.get(chosen, ()),
-            "outcome": status.get(one),
+            "instance_id": item,
+            "succeeded": item in positive.get(chosen, ()),
+            "outcome": status.get(item),
             "listed_in": name,
             "only_successes": not all_named,
             "success_list": chosen,
             "stricter": ", ".join(
                 n for n, ids in positive.items() if ids and ids < positive.get(chosen, set())
             ),
-            **{f"in_list.{n}": one in ids for n, ids in positive.items() if n != chosen and ids},
+            **{f"in_list.{n}": item in ids for n, ids in positive.items() if n != chosen and ids},
         }
-        for one, name in said.items()
+        for item, name in said.items()
     ]
 
 
@@ -214,7 +214,7 @@ def _inside(value: Any, spot: _Spot) -> Iterator[RecordSet]:
     if isinstance(value, dict):
         yield from _of_object(value, spot)
     elif isinstance(value, list) and not named_values(value):
-        rows = [(f"[{n}]", one) for n, one in enumerate(value) if isinstance(one, dict)]
+        rows = [(f"[{n}]", item) for n, item in enumerate(value) if isinstance(item, dict)]
         if 2 * len(rows) <= len(value):
             return
         yield spot.set_of((place, flat(row)) for place, row in rows)
@@ -251,7 +251,7 @@ def _of_map(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
         for k, part in value.items():
             yield from _of_object(part, spot.inside(("*",), {key: k}, f".{k}", 1))
     elif attempts := _attempts(value):
-        rows_of = ((f".{k}[{n}]", {key: k, "sample": n, **flat(one)}) for k, n, one in attempts)
+        rows_of = ((f".{k}[{n}]", {key: k, "sample": n, **flat(item)}) for k, n, item in attempts)
         yield spot.set_of(rows_of, "* = list")
     elif pairs := plain_maps(value):
         yield spot.set_of(
@@ -269,10 +269,10 @@ def _of_map(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
 
 def _attempts(value: dict[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
     """(id, number, record) of a map from an id to its attempts; empty for any other value."""
-    if len(value) < 2 or not all(_records(one) for one in value.values()):
+    if len(value) < 2 or not all(_records(item) for item in value.values()):
         return []
-    found = [(key, n, one) for key, part in value.items() for n, one in enumerate(part)]
-    return found if alike([one for _, _, one in found]) else []
+    attempts = [(key, n, item) for key, part in value.items() for n, item in enumerate(part)]
+    return attempts if alike([item for _, _, item in attempts]) else []
 
 
 def alike(parts: Sequence[Mapping[str, Any]]) -> bool:
@@ -280,9 +280,9 @@ def alike(parts: Sequence[Mapping[str, Any]]) -> bool:
     looked = parts[:: max(1, len(parts) // 50)]
     common = set(looked[0])
     every = set(looked[0])
-    for one in looked[1:]:
-        common &= set(one)
-        every |= set(one)
+    for item in looked[1:]:
+        common &= set(item)
+        every |= set(item)
     return bool(common) and (2 * len(common) >= len(every) or len(common) >= 3)
 
 
@@ -292,25 +292,25 @@ def _maps_records(part: Mapping[str, Any]) -> bool:
 
 def _records(part: Any) -> bool:
     """Whether a value is a list of objects, and of nothing else."""
-    return isinstance(part, list) and bool(part) and all(isinstance(one, dict) for one in part)
+    return isinstance(part, list) and bool(part) and all(isinstance(item, dict) for item in part)
 
 
 def _scalars(value: Mapping[str, Any]) -> dict[str, Any]:
     """Plain values beside a set, also one or two levels down."""
-    found: dict[str, Any] = {}
-    for key, one in value.items():
-        if isinstance(one, dict) and len(one) <= 50:
-            for inner, deep in one.items():
+    scalars: dict[str, Any] = {}
+    for key, item in value.items():
+        if isinstance(item, dict) and len(item) <= 50:
+            for inner, deep in item.items():
                 if isinstance(deep, dict) and len(deep) <= 50:
                     inside = {k: v for k, v in deep.items() if _plain(v)}
-                    found |= {f"{key}.{inner}.{k}": v for k, v in inside.items()}
+                    scalars |= {f"{key}.{inner}.{k}": v for k, v in inside.items()}
                 elif _plain(deep):
-                    found[f"{key}.{inner}"] = deep
-        elif _plain(one):
-            found[key] = one
-        elif isinstance(one, list) and len(one) == 1 and isinstance(one[0], str):
-            found[key] = one[0]
-    return found
+                    scalars[f"{key}.{inner}"] = deep
+        elif _plain(item):
+            scalars[key] = item
+        elif isinstance(item, list) and len(item) == 1 and isinstance(item[0], str):
+            scalars[key] = item[0]
+    return scalars
 
 
 def _plain(value: Any) -> bool:
@@ -324,14 +324,14 @@ def kinds_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, dict[s
     those of one type have keys that no other has.
     """
     forms: Counter[tuple[str, ...]] = Counter(tuple(row) for row in rows)
-    usual = max(forms.items(), key=lambda one: (one[1], one[0]), default=((), 0))[0]
+    usual = max(forms.items(), key=lambda item: (item[1], item[0]), default=((), 0))[0]
     most: set[str] = set(usual)
     kinds: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
     for n, row in enumerate(rows):
         kinds["" if most & row.keys() else "(header)"].append((n, row))
     events = kinds[""]
     types = {row.get("type") for _, row in events}
-    if not (2 <= len(types) <= 20 and all(isinstance(one, str) for one in types)):
+    if not (2 <= len(types) <= 20 and all(isinstance(entry, str) for entry in types)):
         return dict(kinds)
     parts: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
     for n, row in events:
@@ -345,36 +345,36 @@ def kinds_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, dict[s
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record with nested keys joined by dots; lists as texts, those of one plain value as it."""
-    found: dict[str, Any] = {}
-    _flatten(record, "", found, 0)
-    return found
+    result: dict[str, Any] = {}
+    _flatten(record, "", result, 0)
+    return result
 
 
 def _flatten(value: Mapping[str, Any], before: str, found: dict[str, Any], depth: int) -> None:
-    for key, one in value.items():
+    for key, item in value.items():
         name = f"{before}{key}"
         if len(found) >= MAX_COLUMNS:
             return
-        single = isinstance(one, list) and len(one) == 1 and "[0]" not in before
-        if single and isinstance(one[0], dict) and not named_values(one):
-            name, one = (name, turns) if (turns := _turns(one)) else (f"{name}[0]", one[0])
-        if isinstance(one, dict) and depth < _COLUMN_DEPTH and one:
-            _flatten(one, f"{name}.", found, depth + 1)
-        elif isinstance(one, list) and (named := named_values(one)):
+        single = isinstance(item, list) and len(item) == 1 and "[0]" not in before
+        if single and isinstance(item[0], dict) and not named_values(item):
+            name, item = (name, turns) if (turns := _turns(item)) else (f"{name}[0]", item[0])
+        if isinstance(item, dict) and depth < _COLUMN_DEPTH and item:
+            _flatten(item, f"{name}.", found, depth + 1)
+        elif isinstance(item, list) and (named := named_values(item)):
             found |= {f"{name}.{key}": value for key, value in named.items()}
-        elif isinstance(one, list) and (turns := _turns(one)):
+        elif isinstance(item, list) and (turns := _turns(item)):
             found |= {f"{name}.{role}": text for role, text in turns.items()}
-        elif isinstance(one, list | dict):
-            found[name] = _unlisted(one)
+        elif isinstance(item, list | dict):
+            found[name] = _unlisted(item)
         else:
-            found[name] = one
+            found[name] = item
 
 
 def _turns(value: list[Any]) -> dict[str, str]:
     """The first text of the user and the last of the assistant, of a conversation."""
-    if not value or not all(isinstance(one, dict) and "role" in one for one in value):
+    if not value or not all(isinstance(item, dict) and "role" in item for item in value):
         return {}
-    said = [(str(one["role"]), one.get("content")) for one in value]
+    said = [(str(item["role"]), item.get("content")) for item in value]
     users = [text for role, text in said if role in ("user", "human") and isinstance(text, str)]
     answers = [text for role, text in said if role in ("assistant", "ai", "agent", "model")
                and isinstance(text, str)]  # fmt: skip
@@ -443,27 +443,27 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         )
     if path.is_file():
         return [path], []
-    found, others, total = [], [], 0
-    for one in sorted(path.rglob("*")):
-        if any(part.startswith(".") for part in one.relative_to(path).parts) or not one.is_file():
+    result, others, total = [], [], 0
+    for item in sorted(path.rglob("*")):
+        if any(part.startswith(".") for part in item.relative_to(path).parts) or not item.is_file():
             continue
-        if files.ends(one).lower() not in (*ENDINGS, ".eval"):
-            others.append(one.relative_to(path).as_posix())
+        if files.ends(item).lower() not in (*ENDINGS, ".eval"):
+            others.append(item.relative_to(path).as_posix())
             continue
-        inside(one, path)
-        found.append(one)
-        total += one.stat().st_size
-        if len(found) > MAX_FILES or total > MAX_TOTAL:
+        inside(item, path)
+        result.append(item)
+        total += item.stat().st_size
+        if len(result) > MAX_FILES or total > MAX_TOTAL:
             raise too_large(path, f"holds more than {MAX_FILES:,} files or {MAX_TOTAL:,} bytes")
-    if not found:
+    if not result:
         raise SourceError(
             "no file holds results",
             where=str(path),
             next_step=_OTHERWISE
-            if any(files.ends(Path(one)).lower() in _SHEETS for one in others)
+            if any(files.ends(Path(other)).lower() in _SHEETS for other in others)
             else "files that are read: " + ", ".join(f"*{end}" for end in ENDINGS),
         )
-    return found, others
+    return result, others
 
 
 def documents(paths: list[Path], root: Path) -> Iterator[Document]:
@@ -484,8 +484,8 @@ def documents(paths: list[Path], root: Path) -> Iterator[Document]:
                     place, where = (*above, *_place(f"{name}/{member}")), f"{name}:{member}"
                     if ending in (".csv", ".tsv"):
                         with io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="") as stream:
-                            found = files.csv_rows(stream, Path(where), short_rows=True)
-                            yield _table(found, place, where)
+                            csv_rows = files.csv_rows(stream, Path(where), short_rows=True)
+                            yield _table(csv_rows, place, where)
                     else:
                         yield _parsed(data, place, where)
         else:
@@ -537,7 +537,7 @@ def _of_answers(field: pa.Field) -> bool:
     if not (pa.types.is_list(field.type) or pa.types.is_large_list(field.type)):
         return False
     inner = field.type.value_type
-    named = {one.name for one in inner} if pa.types.is_struct(inner) else set()
+    named = {item.name for item in inner} if pa.types.is_struct(inner) else set()
     return len(named) >= 2 and not named & {"role", "from", "content"}
 
 
@@ -549,10 +549,10 @@ def _parquet(path: Path) -> pa.Table | list[dict[str, Any]]:
         reading(path, MAX_RATIO) as (worker, most, limits),
         closing(worker.stream(batches, str(path.absolute()), most, limits=limits)) as stream,
     ):
-        found = list(stream)
-    if not found:
+        results = list(stream)
+    if not results:
         return pa.table({})
-    table = pa.Table.from_batches(found)
+    table = pa.Table.from_batches(results)
     if table.num_rows <= _MOST_NESTED and any(map(_of_answers, table.schema)):
         return list(table.to_pylist())
     return plain_columns(table)
@@ -637,7 +637,7 @@ def groups_of(found: Iterable[Document]) -> list[Group]:
         for trail, table, around, kind in _tables(document):
             alike = groups.setdefault((trail, kind), [])
             columns = {n for n in table.column_names if not n.startswith("(") and n not in around}
-            group = next((one for one in alike if _alike(one.columns, columns)), None)
+            group = next((item for item in alike if _alike(item.columns, columns)), None)
             if group is None:
                 group = Group(trail)
                 alike.append(group)
@@ -677,7 +677,7 @@ def _tables(document: Document) -> Iterable[_Set]:
             yield from _sets(document, document.rows[0])
         elif any(map(_holds_records, document.rows[:5])):
             inner = _sets(document, document.rows)
-            yield from (one for one in inner if one[0] != ("(list)",))
+            yield from (item for item in inner if item[0] != ("(list)",))
         return
     yield from _sets(document, document.value)
 
@@ -685,9 +685,9 @@ def _tables(document: Document) -> Iterable[_Set]:
 def _holds_records(row: Any) -> bool:
     """Whether a line holds a list of two objects or more that are no turns of a conversation."""
     return isinstance(row, dict) and any(
-        isinstance(one, list) and len(one) >= 2 and not named_values(one) and all(
-            isinstance(x, dict) and "role" not in x and len(x) >= 2 for x in one
-        ) for one in row.values()
+        isinstance(item, list) and len(item) >= 2 and not named_values(item) and all(
+            isinstance(x, dict) and "role" not in x and len(x) >= 2 for x in item
+        ) for item in row.values()
     )  # fmt: skip
 
 
@@ -698,13 +698,13 @@ def _sets(document: Document, value: Any) -> Iterable[_Set]:
         record = {"(key 0)": own_key, **flat(value[own_key])}
         yield DOCUMENT, _placed(table_of([record]), document, pa.array([document.name])), set(), ""
         return
-    for one in record_sets(value):
-        table = table_of(one.records)
-        around = {k: v for k, v in one.around.items() if k not in table.column_names}
+    for item in record_sets(value):
+        table = table_of(item.records)
+        around = {k: v for k, v in item.around.items() if k not in table.column_names}
         for name, known in around.items():
             table = table.append_column(name, pa.array([known] * table.num_rows))
-        places = pa.array([f"{document.name}{at}" for at in one.at], pa.string())
-        yield _erased(one), _placed(table, document, places), set(around), ""
+        places = pa.array([f"{document.name}{at}" for at in item.at], pa.string())
+        yield _erased(item), _placed(table, document, places), set(around), ""
 
 
 def _erased(one: RecordSet) -> tuple[str, ...]:
@@ -770,22 +770,22 @@ def merged(
     first = ordered[0]
     tables, others = [first.table], [first.others]
     columns, notes = dict(first.done.roles), [*first.done.notes]
-    for one in ordered[1:]:
-        if one.scored == 0 and first.scored > 0:
-            tables, told = _with_texts(tables, one)
+    for item in ordered[1:]:
+        if item.scored == 0 and first.scored > 0:
+            tables, told = _with_texts(tables, item)
             notes.append(told)
             continue
-        share, same = _overlap(pa.concat_tables(tables), one.table)
+        share, same = _overlap(pa.concat_tables(tables), item.table)
         if share >= 0.5 and same == 1:
-            tables, filled = _filled(tables, one)
+            tables, filled = _filled(tables, item)
             notes += filled
-        if share >= 0.5 or not _beside(first.group.trail, one.group.trail):
-            notes += _left_out(one, first, share, same)
+        if share >= 0.5 or not _beside(first.group.trail, item.group.trail):
+            notes += _left_out(item, first, share, same)
             continue
-        tables.append(one.table)
-        others.append(one.others)
-        notes += one.done.notes
-        columns = {**one.done.roles, **columns}
+        tables.append(item.table)
+        others.append(item.others)
+        notes += item.done.notes
+        columns = {**item.done.roles, **columns}
     table = pa.concat_tables(tables)
     return table, columns, list(dict.fromkeys(notes)), _others(others, tables)
 
@@ -807,15 +807,15 @@ def _left_out(
 
 def _beside(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether two kinds of sets are answers of one source: rows of files, or lists of ids."""
-    plain = all(len(one) <= 1 and one != DOCUMENT for one in (first, other))
+    plain = all(len(item) <= 1 and item != DOCUMENT for item in (first, other))
     return first == other or plain or (first[-1:] == other[-1:] == ("(lists of ids)",))
 
 
 def _others(found: list[dict[str, pa.Array]], tables: list[pa.Table]) -> dict[str, pa.Array]:
-    names = dict.fromkeys(name for one in found for name in one)
+    names = dict.fromkeys(name for item in found for name in item)
     empty = [pa.nulls(table.num_rows, pa.float64()) for table in tables]
     return {
-        name: pa.concat_arrays([one.get(name, no) for one, no in zip(found, empty, strict=True)])
+        name: pa.concat_arrays([item.get(name, no) for item, no in zip(found, empty, strict=True)])
         for name in names
     }
 
@@ -853,8 +853,8 @@ def _with_texts(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table],
     said, keys = _keys(one.table, names), _keys(one.table, ("arm", "question"))
     by_arm = dict(zip(keys, said, strict=True))
     by_folder = {
-        (folder, asked): told
-        for folder, (_, asked), told in zip(_folders(one.table), keys, said, strict=True)
+        (folder, asked): item
+        for folder, (_, asked), item in zip(_folders(one.table), keys, said, strict=True)
     }
     near = {folder for folder, _ in by_folder if folder}
 
@@ -865,12 +865,12 @@ def _with_texts(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table],
         )  # fmt: skip
         return by_arm.get(key) or next(beside, None)
 
-    found = [
+    results = [
         list(map(told_of, _keys(table, ("arm", "question")), _folders(table))) for table in tables
     ]
-    if joined := sum(told is not None for rows in found for told in rows):
+    if joined := sum(row is not None for rows in results for row in rows):
         says = f"texts of {joined:,} answers come from {one.files}"
-        filled = [_given(*pair, names) for pair in zip(tables, found, strict=True)]
+        filled = [_given(*pair, names) for pair in zip(tables, results, strict=True)]
         return filled, ReadingNote("choice", says, joined)
     says = f"{one.table.num_rows:,} texts of {one.files} belong to no scored answer"
     return tables, ReadingNote("left_out", says, one.table.num_rows)
@@ -886,9 +886,9 @@ def _filled(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table], lis
     if not lacks:
         return tables, []
     stated = dict(zip(_short(one.table), _keys(one.table, lacks), strict=True))
-    found = [_given(table, list(map(stated.get, _short(table))), lacks) for table in tables]
+    results = [_given(table, list(map(stated.get, _short(table))), lacks) for table in tables]
     says = f"{', '.join(lacks)} of the answers come from {one.files}"
-    return found, [ReadingNote("choice", says, one.table.num_rows)]
+    return results, [ReadingNote("choice", says, one.table.num_rows)]
 
 
 def _given(
@@ -896,7 +896,7 @@ def _given(
 ) -> pa.Table:
     """The table with what its rows lack in some columns, where it was found."""
     for n, name in enumerate(names):
-        more = [None if one is None else one[n] for one in told]
+        more = [None if item is None else item[n] for item in told]
         at, kind = table.column_names.index(name), table.schema.field(name).type
         values = pc.coalesce(table.column(name), pa.chunked_array([pa.array(more, kind)]))
         table = table.set_column(at, name, values)
@@ -906,4 +906,4 @@ def _given(
 def _folders(table: pa.Table) -> list[str]:
     """Folder of each row's file."""
     places = table.column("at").to_pylist()
-    return [(one or "").partition(", row ")[0].rpartition("/")[0] for one in places]
+    return [(place or "").partition(", row ")[0].rpartition("/")[0] for place in places]

@@ -165,7 +165,7 @@ def numbers(column: Column, read: Callable[[str], float | None] = word) -> np.nd
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return None
     sampled = some(column, 400)
-    bad = sum(isinstance(v := read(one), float) and math.isnan(v) for one in sampled)
+    bad = sum(isinstance(v := read(item), float) and math.isnan(v) for item in sampled)
     if sampled and bad > 0.05 * len(sampled) and not _are_letters(sampled):
         return None
     return _numbers_of_texts(column, read)
@@ -177,26 +177,26 @@ def _numbers_of_texts(column: Column, read: Callable[[str], float | None]) -> np
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     texts = coded.dictionary.to_pylist()
     if _are_letters(texts):
-        values = [_LETTERS.get(plain(one)) for one in texts]
+        values = [_LETTERS.get(plain(text)) for text in texts]
     else:
-        values = [read(one) for one in texts]
+        values = [read(text) for text in texts]
     wrong = sum(v is not None and math.isnan(v) for v in values)
     if wrong > max(3, 0.05 * len(values)):
         return None
     table = np.array([np.nan if v is None else v for v in values] + [np.nan], float)
     codes = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-    found: np.ndarray = table[codes.astype(np.int64)]
-    return found
+    result: np.ndarray = table[codes.astype(np.int64)]
+    return result
 
 
 def _floats(column: Column) -> np.ndarray:
-    found: np.ndarray = column.to_numpy(zero_copy_only=False) if isinstance(
+    values: np.ndarray = column.to_numpy(zero_copy_only=False) if isinstance(
         column, pa.Array) else column.to_numpy()  # fmt: skip
-    return np.array(found, dtype=float)
+    return np.array(values, dtype=float)
 
 
 def _are_letters(texts: Sequence[str]) -> bool:
-    seen = {plain(one) for one in texts if one}
+    seen = {plain(text) for text in texts if text}
     return bool(seen) and seen <= set(_LETTERS) and "c" in seen | {"c"} and bool(seen & {"c", "i"})
 
 
@@ -233,10 +233,10 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
         rest = scale_of(rest_of, name)
         words = "" if rest is None else f"{rest.words}; -1 means that the score is missing"
         return rest and ScoreScale(rest.low, rest.high, words, sure=False, absent=-1.0)
-    found = _beyond_one(low, high, inside, name)
-    if found is None and high <= 1.5 and inside >= 0.9:
+    scale = _beyond_one(low, high, inside, name)
+    if scale is None and high <= 1.5 and inside >= 0.9:
         return ScoreScale(0, 1, "")  # some values outside are named, row by row
-    return found
+    return scale
 
 
 def _beyond_one(low: float, high: float, inside: float, name: str) -> ScoreScale | None:
@@ -282,9 +282,9 @@ def unknown_words(table: pa.Table, *, wrong: bool = False) -> dict[str, int]:
     blank = pc.and_(pc.equal(pc.fill_null(text, ""), ""), counts)
     counted = pc.value_counts(table.column("status").filter(blank).drop_null()).to_pylist()
     return {
-        one["values"]: one["counts"]
-        for one in counted
-        if one["values"].strip() and status_of(one["values"]) is None
+        item["values"]: item["counts"]
+        for item in counted
+        if item["values"].strip() and status_of(item["values"]) is None
     }
 
 
@@ -312,8 +312,8 @@ def texts(column: Column) -> pa.ChunkedArray:
         there = column.drop_null()
         if len(there) and pc.all(pc.equal(pc.floor(there), there)).as_py():
             column = column.cast(pa.int64(), safe=False)
-    found = column.cast(pa.string())
-    return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+    result = column.cast(pa.string())
+    return result if isinstance(result, pa.ChunkedArray) else pa.chunked_array([result])
 
 
 # Records and tables of a stranger as Arrow columns of plain types.
@@ -341,13 +341,13 @@ def plainly_named(table: pa.Table) -> pa.Table:
 
 def column_of(values: list[Any]) -> pa.Array:
     """Values as a column, as texts where they are of several kinds."""
-    kinds = {type(one) for one in values} - {type(None)}
+    kinds = {type(value) for value in values} - {type(None)}
     if kinds <= {bool} or kinds <= {int, float} or kinds <= {str}:
         try:
             return pa.array(values)
         except (pa.ArrowInvalid, OverflowError, pa.ArrowTypeError):
             pass
-    return pa.array([_text(one) for one in values], pa.string())
+    return pa.array([_text(value) for value in values], pa.string())
 
 
 def _text(value: Any) -> str | None:
@@ -360,12 +360,12 @@ def same_types(parts: list[pa.Table]) -> list[pa.Table]:
     """The tables with columns of one type each: text where the types do not agree."""
     kinds: dict[str, set[str]] = defaultdict(set)
     for part in parts:
-        for one in part.schema:
-            number = pa.types.is_integer(one.type) or pa.types.is_floating(one.type)
-            if not pa.types.is_null(one.type):
-                kinds[one.name].add("number" if number else str(one.type))
+        for item in part.schema:
+            number = pa.types.is_integer(item.type) or pa.types.is_floating(item.type)
+            if not pa.types.is_null(item.type):
+                kinds[item.name].add("number" if number else str(item.type))
     mixed = {name for name, types in kinds.items() if len(types) > 1}
-    found = []
+    results = []
     for part in parts:
         for name in mixed & set(part.column_names):
             at = part.column_names.index(name)
@@ -373,8 +373,8 @@ def same_types(parts: list[pa.Table]) -> list[pa.Table]:
             if not pa.types.is_string(values.type):
                 texts = pa.array([_text(v) for v in values.to_pylist()], pa.string())
                 part = part.set_column(at, name, texts)
-        found.append(part)
-    return found
+        results.append(part)
+    return results
 
 
 def one_spelling(table: pa.Table) -> pa.Table:
@@ -388,8 +388,8 @@ def one_spelling(table: pa.Table) -> pa.Table:
             spelled.setdefault(plain(name), []).append(name)
     for names in spelled.values():
         columns = [table.column(name) for name in names]
-        there = sum(len(one) - one.null_count for one in columns)
-        if len(names) < 2 or len({one.type for one in columns}) > 1:
+        there = sum(len(column) - column.null_count for column in columns)
+        if len(names) < 2 or len({column.type for column in columns}) > 1:
             continue
         merged = pc.coalesce(*columns)
         if len(merged) - merged.null_count == there:
@@ -421,28 +421,28 @@ def plain_columns(table: pa.Table) -> pa.Table:
     """A table without structs, dictionaries and lists: nested names are joined by dots."""
     while any(pa.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
-    for at, one in enumerate(table.schema):
-        if pa.types.is_dictionary(one.type):
-            values = table.column(at).cast(one.type.value_type)
+    for at, item in enumerate(table.schema):
+        if pa.types.is_dictionary(item.type):
+            values = table.column(at).cast(item.type.value_type)
             if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
                 values = values.cast(pa.string())
-        elif pa.types.is_nested(one.type) or pa.types.is_binary(one.type):
-            found = table.column(at).to_pylist()
-            if not _are_numbers(found):
-                found = [_single(value) for value in found]
-            values = pa.chunked_array([column_of(found)])
-        elif pa.types.is_temporal(one.type) or pa.types.is_large_string(one.type):
+        elif pa.types.is_nested(item.type) or pa.types.is_binary(item.type):
+            results = table.column(at).to_pylist()
+            if not _are_numbers(results):
+                results = [_single(value) for value in results]
+            values = pa.chunked_array([column_of(results)])
+        elif pa.types.is_temporal(item.type) or pa.types.is_large_string(item.type):
             values = table.column(at).cast(pa.string())
         else:
             continue
-        table = table.set_column(at, one.name, values)
+        table = table.set_column(at, item.name, values)
     return table
 
 
 def _are_numbers(values: list[Any]) -> bool:
     """Whether values are lists of numbers, some of them of several: ids of tokens, not a number."""
-    lists = [one for one in values if isinstance(one, list)]
-    return any(len(one) > 1 and not isinstance(one[0], str | dict | list) for one in lists)
+    lists = [value for value in values if isinstance(value, list)]
+    return any(len(part) > 1 and not isinstance(part[0], str | dict | list) for part in lists)
 
 
 def _single(value: Any) -> Any:
@@ -508,13 +508,13 @@ def _texts(column: Column) -> bool:
 
 
 def _numbers(column: Column, read: Callable[[str], float | None] = word) -> bool:
-    found = numbers(column, read)
-    return found is not None and not bool(np.isnan(found).all())
+    result = numbers(column, read)
+    return result is not None and not bool(np.isnan(result).all())
 
 
 def _scores(column: Column) -> bool:
-    found = numbers(column)
-    return found is not None and scale_of(found, "rate") is not None
+    result = numbers(column)
+    return result is not None and scale_of(result, "rate") is not None
 
 
 def _splits(column: Column) -> bool:
@@ -674,7 +674,7 @@ def table_rows(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _strings(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
 def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -682,11 +682,11 @@ def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     One of the lists has to be named as scores or answers are, or most of them as models are.
     """
-    lists = {k: one for k, one in value.items() if isinstance(one, list) and one}
-    rows = {len(one) for one in lists.values()}
+    lists = {k: item for k, item in value.items() if isinstance(item, list) and item}
+    rows = {len(part) for part in lists.values()}
     if len(lists) < 2 or len(rows) > 1:
         return []
-    if any(isinstance(x, list | dict) for one in lists.values() for x in one[:_ROWS]):
+    if any(isinstance(x, list | dict) for part in lists.values() for x in part[:_ROWS]):
         return []
     of_models = 2 * sum(FAMILY.search(k) is not None for k in lists) >= len(lists)
     if not of_models and min(rows) < _ROWS:
@@ -698,7 +698,7 @@ def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def of_objects(value: Mapping[str, Any]) -> bool:
     """Whether each of several values is an object that holds something."""
-    return len(value) >= 2 and all(isinstance(one, dict) and one for one in value.values())
+    return len(value) >= 2 and all(isinstance(item, dict) and item for item in value.values())
 
 
 def plain_map(value: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -706,10 +706,10 @@ def plain_map(value: Mapping[str, Any]) -> dict[str, Any] | None:
     if len(value) < 2:
         return None
     plain = {
-        key: one[0] if isinstance(one, list) and len(one) == 1 else one
-        for key, one in value.items()
+        key: item[0] if isinstance(item, list) and len(item) == 1 else item
+        for key, item in value.items()
     }
-    kinds = {type(one) for one in plain.values()} - {type(None)}
+    kinds = {type(item) for item in plain.values()} - {type(None)}
     fits = kinds and (kinds <= {bool} or kinds <= {int, float} or kinds <= {str})
     return plain if fits else None
 
@@ -719,11 +719,11 @@ def plain_maps(value: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
 
     Suite → question → right or wrong; empty for other maps.
     """
-    inner = [plain_map(one) if isinstance(one, dict) else None for one in value.values()]
-    if len(inner) < 2 or any(one is None or len(one) < _ROWS // 2 for one in inner):
+    inner = [plain_map(item) if isinstance(item, dict) else None for item in value.values()]
+    if len(inner) < 2 or any(item is None or len(item) < _ROWS // 2 for item in inner):
         return []
-    kinds = {type(v) for one in inner for v in (one or {}).values()} - {type(None)}
-    every = [key for one in inner for key in one or ()]
+    kinds = {type(v) for item in inner for v in (item or {}).values()} - {type(None)}
+    every = [key for item in inner for key in item or ()]
     if not kinds <= {bool, int, float} or len(set(every)) < 0.5 * len(every):
         return []
     return [(a, b, v) for a, one in zip(value, inner, strict=True) for b, v in (one or {}).items()]
@@ -731,14 +731,14 @@ def plain_maps(value: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
 
 def named_values(value: Sequence[Any]) -> dict[str, Any]:
     """Name → value of a list of objects that name one plain value each; empty for other lists."""
-    found: dict[str, Any] = {}
-    for one in value if len(value) <= 50 else ():
-        keys = {plain(key): key for key in one} if isinstance(one, dict) else {}
-        name = next((one[keys[k]] for k in FIGURE_NAMES if k in keys), None)
+    result: dict[str, Any] = {}
+    for item in value if len(value) <= 50 else ():
+        keys = {plain(key): key for key in item} if isinstance(item, dict) else {}
+        name = next((item[keys[k]] for k in FIGURE_NAMES if k in keys), None)
         key = next((k for k in FIGURE_VALUES if k in keys), "")
-        if not isinstance(name, str) or not key or name in found or len(name) > 60:
+        if not isinstance(name, str) or not key or name in result or len(name) > 60:
             return {}
-        if (key == "score" and len(value) < 2) or isinstance(one[keys[key]], dict | list):
+        if (key == "score" and len(value) < 2) or isinstance(item[keys[key]], dict | list):
             return {}
-        found[name] = one[keys[key]]
-    return found
+        result[name] = item[keys[key]]
+    return result

@@ -52,18 +52,18 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not own:
         return ScoreResult("error", reason="there is no reference")
     if fact and "short text" not in own and _in_prose(output):
-        own = own | {"short text": tuple(one for ones in own.values() for one in ones)}
+        own = own | {"short text": tuple(item for ones in own.values() for item in ones)}
     read_as = {
         shape: _READERS[shape](replace(asked, references=references), output)
         for shape, references in own.items()
     }
-    found = next((one for one in read_as.values() if one.outcome == "correct"), None)
-    if found is None and "short text" in read_as:
-        found = read_as["short text"]
-    elif found is None:  # the least sure reading: several kinds are wrong only together
+    result = next((item for item in read_as.values() if item.outcome == "correct"), None)
+    if result is None and "short text" in read_as:
+        result = read_as["short text"]
+    elif result is None:  # the least sure reading: several kinds are wrong only together
         order = ("abstain", "incorrect", "error")
-        found = min(read_as.values(), key=lambda one: order.index(one.outcome))
-    return replace(found, reason=f"read as {' or '.join(read_as)}: {found.reason}")
+        result = min(read_as.values(), key=lambda item: order.index(item.outcome))
+    return replace(result, reason=f"read as {' or '.join(read_as)}: {result.reason}")
 
 
 @lru_cache(maxsize=65536)
@@ -74,7 +74,7 @@ def _kinds(
 
     A fact is a number that the question gives no other number, and no other year, to compute from.
     """
-    known = [_unwrapped(one) for one in references if one.strip()]
+    known = [_unwrapped(reference) for reference in references if reference.strip()]
     letters = LETTERS[: len(listed_options(question))].lower()
     shapes = [
         shape_of(one, question, has_choices or (len(one.strip()) == 1 and one.strip() in letters))
@@ -83,7 +83,7 @@ def _kinds(
     if {*shapes} == {"number", "mathematics"}:
         shapes = ["mathematics"] * len(shapes)
     own = {
-        shape: tuple(one for one, of in zip(known, shapes, strict=True) if of == shape)
+        shape: tuple(item for item, of in zip(known, shapes, strict=True) if of == shape)
         for shape in _READERS
         if shape in shapes
     }
@@ -91,8 +91,8 @@ def _kinds(
         own["short text"] = tuple(known)
     numbers = own.get("number", ())
     dated = _RE["when"].search(question) and all(map(_RE["year"].fullmatch, numbers))
-    given = _RE["year"].search(question) if dated else re.search(r"\d", question)
-    fact = numbers and question.strip() and not given and (dated or not spoken(question))
+    match = _RE["year"].search(question) if dated else re.search(r"\d", question)
+    fact = numbers and question.strip() and not match and (dated or not spoken(question))
     return own, bool(fact)
 
 
@@ -143,7 +143,7 @@ def _is_number(text: str) -> bool:
         spelled = number(text) if text.isascii() and text[:1].isalpha() else None
         return spelled is not None
     if numeric.reference(text) is None or any(
-        date.month for one in accepted(text) for date, _, _ in one.dates
+        date.month for item in accepted(text) for date, _, _ in item.dates
     ):
         return False
     named = _RE["name"].search(text) and measured(text) is None
@@ -163,7 +163,7 @@ def _is_formula(text: str, question: str) -> bool:
     return (
         not question
         or not letters
-        or any(re.search(rf"(?<![A-Za-z]){one}(?![A-Za-z])", question) for one in letters)
+        or any(re.search(rf"(?<![A-Za-z]){letter}(?![A-Za-z])", question) for letter in letters)
     )
 
 
@@ -180,36 +180,36 @@ def _is_list(text: str, question: str) -> bool:
 @lru_cache(maxsize=65536)
 def listed_options(question: str) -> tuple[str, ...]:
     """Options a question lists from A on, one a line or in a row; empty where it lists none."""
-    found = list(_RE["listed"].finditer(question))
-    start = max((i for i, one in enumerate(found) if one[1] in "Aa"), default=len(found))
+    results = list(_RE["listed"].finditer(question))
+    start = max((i for i, entry in enumerate(results) if entry[1] in "Aa"), default=len(results))
     run: list[re.Match[str]] = []
-    for one in found[start:]:
-        if len(run) < 26 and one[1].upper() == LETTERS[len(run)]:
-            run.append(one)
+    for item in results[start:]:
+        if len(run) < 26 and item[1].upper() == LETTERS[len(run)]:
+            run.append(item)
     if len(run) < 2:
         return ()
-    ends = [*(one.start() for one in run[1:]), len(question)]
-    texts = (question[one.end() : end].strip() for one, end in zip(run, ends, strict=True))
+    ends = [*(entry.start() for entry in run[1:]), len(question)]
+    texts = (question[entry.end() : end].strip() for entry, end in zip(run, ends, strict=True))
     return tuple(text.split("\n")[0].rstrip(" ,;") for text in texts)
 
 
 def _option(asked: ScoringInput, output: str) -> ScoreResult:
     if asked.choices:
         return mcq.read(asked, output)
-    read = [(_RE["option"].fullmatch(one.strip()), one) for one in asked.references]
-    letters = tuple((found[1] or found[2]).upper() if found else one for found, one in read)
+    read = [(_RE["option"].fullmatch(item.strip()), item) for item in asked.references]
+    letters = tuple((result[1] or result[2]).upper() if result else item for result, item in read)
     choices = listed_options(asked.question)
     return mcq.read(replace(asked, references=letters, choices=choices), output)
 
 
 def _closed(asked: ScoringInput, output: str) -> ScoreResult:
-    wanted = {one.strip().rstrip(".").casefold() for one in asked.references}
+    wanted = {reference.strip().rstrip(".").casefold() for reference in asked.references}
     pairs = [pair for pair in PAIRS if not wanted.isdisjoint(pair)]
     words = tuple(dict.fromkeys(word for pair in pairs for word in pair))
-    found = short_answer(output, truncated=asked.truncated)
-    if found is None:
+    result = short_answer(output, truncated=asked.truncated)
+    if result is None:
         return ScoreResult("abstain", reason="no answer to compare")
-    answer, span, conflict = found
+    answer, span, conflict = result
     named = _named(answer, words)
     if named is None:
         return ScoreResult("abstain", reason=f"names none of {', '.join(words)}: {answer[:60]!r}")
@@ -240,11 +240,11 @@ def _spelled(
     asked: ScoringInput, output: str, *, parts: Callable[[str], list[str]], joint: str
 ) -> ScoreResult:
     """Whether the signs or words of the answer are a reference's, in their order."""
-    found = short_answer(output, truncated=asked.truncated)
-    said = parts(found[0]) if found else []
-    if found is None or not said:
+    result = short_answer(output, truncated=asked.truncated)
+    said = parts(result[0]) if result else []
+    if result is None or not said:
         return ScoreResult("abstain", reason="no answer to compare")
-    answer, span, conflict = found
+    answer, span, conflict = result
     right = said in map(parts, asked.references)
     if not right and joint and _RE["function"].search(answer) and not committed(output):
         return ScoreResult("abstain", reason=f"a sentence, and no list: {answer[:60]!r}")
@@ -252,7 +252,7 @@ def _spelled(
 
 
 def _brackets(text: str) -> list[str]:
-    return [one for one in "".join(_RE["bracket_run"].findall(text)) if one not in " ,\n\t"]
+    return [item for item in "".join(_RE["bracket_run"].findall(text)) if item not in " ,\n\t"]
 
 
 def _listed(text: str) -> list[str]:
@@ -261,23 +261,23 @@ def _listed(text: str) -> list[str]:
 
 
 def _number(asked: ScoringInput, output: str) -> ScoreResult:
-    found = numeric.read(asked, output)
-    if found.outcome == "incorrect" and _in_prose(output):
+    result = numeric.read(asked, output)
+    if result.outcome == "incorrect" and _in_prose(output):
         beside = contains.read(asked, output)
         if beside.outcome == "correct":
-            why = f"{found.reason}, beside a reference"
-            return replace(found, outcome="abstain", score=None, reason=why)
-    return found
+            why = f"{result.reason}, beside a reference"
+            return replace(result, outcome="abstain", score=None, reason=why)
+    return result
 
 
 def _text(asked: ScoringInput, output: str) -> ScoreResult:
-    found = contains.read(asked, output)
-    rows = [_RE["numeral"].findall(one) for one in asked.references if _RE["row"].fullmatch(one)]
-    if found.outcome == "correct" and len(rows) == len(asked.references):
-        said = _RE["numeral"].findall(found.extracted or "")
+    text = contains.read(asked, output)
+    rows = [_RE["numeral"].findall(item) for item in asked.references if _RE["row"].fullmatch(item)]
+    if text.outcome == "correct" and len(rows) == len(asked.references):
+        said = _RE["numeral"].findall(text.extracted or "")
         if not any(said[at : at + len(row)] == row for row in rows for at in range(len(said))):
-            return replace(found, outcome="abstain", score=None, reason="numbers in another order")
-    return found
+            return replace(text, outcome="abstain", score=None, reason="numbers in another order")
+    return text
 
 
 _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {

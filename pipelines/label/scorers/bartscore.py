@@ -61,15 +61,15 @@ def bartscore(output: str, reference: str, model: str = DEFAULT_MODEL) -> float:
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Scores the whole output against every reference."""
-    wanted = [one for one in asked.references if one.strip()]
+    wanted = [reference for reference in asked.references if reference.strip()]
     if not wanted:
         return ScoreResult("error", reason="there is no reference")
-    found = whole_answer(output)
-    if found is None:
+    result = whole_answer(output)
+    if result is None:
         return ScoreResult("abstain", reason="empty output")
-    answer, span, _ = found
+    answer, span, _ = result
     model = str(asked.options.get("model", DEFAULT_MODEL))
-    best = math.exp(max(bartscore(answer, one, model) for one in wanted))
+    best = math.exp(max(bartscore(answer, item, model) for item in wanted))
     reason = f"exp(BARTScore) {best:.4f}, threshold {THRESHOLD:g}, model {model}"
     return ScoreResult.of(best >= THRESHOLD, answer, span, reason, score=min(best, 1.0))
 

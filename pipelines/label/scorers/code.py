@@ -63,13 +63,13 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     entry = _entry(asked)
     kind = _kind(asked)
     prompt = _prompt(asked)
-    found = _program(output, prompt, entry, whole=kind != "check")
-    if found is None:
+    value = _program(output, prompt, entry, whole=kind != "check")
+    if value is None:
         if broken := _broken(output, truncated=asked.truncated):
             says = "the program is no Python: it cannot be parsed"
             return ScoreResult.of(False, output[slice(*broken)], broken, says)
         return ScoreResult("abstain", reason="no program in the output")
-    program, span = found
+    program, span = value
     job: dict[str, Any] = {"kind": kind, "program": program, "entry_point": entry}
     own = [prompt]
     if kind in ("check", "asserts"):
@@ -111,14 +111,14 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 def _imported(texts: list[str]) -> set[str]:
     """Top-level names of the modules that a question's own code imports."""
-    found: set[str] = set()
+    results: set[str] = set()
     for text in filter(_parses, texts):
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
-                found |= {one.name.partition(".")[0] for one in node.names}
+                results |= {name.name.partition(".")[0] for name in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module.partition(".")[0])
-    return found
+                results.add(node.module.partition(".")[0])
+    return results
 
 
 def _kind(asked: ScoringInput) -> str:
@@ -136,8 +136,8 @@ def _kind(asked: ScoringInput) -> str:
 def _entry(asked: ScoringInput) -> str:
     """Name of the function asked for; APPS holds it among the tests."""
     named = (asked.metadata.get(key) for key in ("entry_point", "func_name", "fn_name"))
-    found = re.search(r'"fn_name"\s*:\s*"(\w+)"', "".join(asked.references[:1]))
-    return str(next(filter(None, named), found[1] if found else ""))
+    match = re.search(r'"fn_name"\s*:\s*"(\w+)"', "".join(asked.references[:1]))
+    return str(next(filter(None, named), match[1] if match else ""))
 
 
 def _prompt(asked: ScoringInput) -> str:
@@ -155,16 +155,16 @@ def _program(
     # Tags in an output that is a program as it is are texts of the program.
     alone = not blocks and (_parses(output) or (prompt and _parses(prompt + output)))
     thoughts = [(0, 0)] if alone else _thoughts(output, blocks)
-    good = [one for one in blocks if not any(a <= one[1][0] < b for a, b in thoughts)]
+    good = [block for block in blocks if not any(a <= block[1][0] < b for a, b in thoughts)]
     # The last block that defines what was asked for; a usage example may follow it.
-    if best := [one for one in good if entry and defining.search(one[0])]:
+    if best := [item for item in good if entry and defining.search(item[0])]:
         return f"{prompt}\n{best[-1][0]}", best[-1][1]
     floor = max(end for _, end in thoughts)
     text = output[floor:].rstrip()
     if entry and defining.search(text) and (end := _longest(text, "")):
         return f"{prompt}\n{text[:end]}", (floor, floor + end)
     if good:
-        program, span = good[-1] if entry else max(good, key=lambda one: len(one[0]))
+        program, span = good[-1] if entry else max(good, key=lambda item: len(item[0]))
         return f"{prompt}\n{program}", span
     end = _unfenced(text, prompt, entry, whole)
     program = ("" if whole else prompt) + text[:end]
@@ -241,9 +241,9 @@ def _ends(output: str, start: int, fences: list[re.Match[str]]) -> Iterator[tupl
     At the next fence, at a later one where the program has a text that holds fences, or at the end
     of the output; else at a fence on the program's last line.
     """
-    own = [one for one in fences if _TAGS.fullmatch(one["words"])]
+    own = [item for item in fences if _TAGS.fullmatch(item["words"])]
     for end, opens in (
-        *((one.start("ticks"), bool(one["language"])) for one in own),
+        *((item.start("ticks"), bool(item["language"])) for item in own),
         (len(output), False),
     ):
         if end - start > LONGEST:
@@ -251,9 +251,9 @@ def _ends(output: str, start: int, fences: list[re.Match[str]]) -> Iterator[tupl
         yield end, opens
         if not any(output.count(quotes, start, end) % 2 for quotes in ('"""', "'''")):
             break
-    for one in fences:
-        if one not in own and not one["language"]:
-            yield one.start("ticks"), False
+    for fence in fences:
+        if fence not in own and not fence["language"]:
+            yield fence.start("ticks"), False
 
 
 def _unindented(body: str, indent: str, prompt: str) -> str:
@@ -278,7 +278,7 @@ def _thoughts(output: str, blocks: list[tuple[str, tuple[int, int]]]) -> list[tu
                 # Templates may open the block before the output begins.
                 begun = opened.get(name, min(opened.values(), default=0))
                 spans.append((begun, last))
-                opened = {one: at for one, at in opened.items() if at < begun}
+                opened = {item: at for item, at in opened.items() if at < begun}
         since = stop
     return spans
 

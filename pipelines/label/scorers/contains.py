@@ -75,8 +75,8 @@ def fold(text: str) -> str:
         text = unicodedata.normalize("NFKC", text).translate(_LETTERS)
         text = _LATIN.sub(r"\1", unicodedata.normalize("NFKD", text))
         text = unicodedata.normalize("NFC", text)
-    for pattern, one in _SAME:
-        text = pattern.sub(one, text)
+    for pattern, item in _SAME:
+        text = pattern.sub(item, text)
     return text
 
 
@@ -92,23 +92,23 @@ _NUMBERS = {word: str(value) for word, value in WORDS["numbers"].items()}
 @lru_cache(maxsize=8192)
 def words(text: str) -> tuple[Word, ...]:
     """The words with content, of a text that went through `fold`."""
-    found: list[Word] = []
+    results: list[Word] = []
     for match in _WORD.finditer(text):
         raw = match[0]
         form = form_of(raw)
         if not form or form in EMPTY:
             continue
-        before = found[-1] if found else None
+        before = results[-1] if results else None
         if before and form in WORDS["scales"] and _DECIMAL.fullmatch(before.form):
             value = float(before.form.replace(",", ".")) * WORDS["scales"][form]
-            found[-1] = before._replace(form=f"{value:.15g}", end=match.end())
+            results[-1] = before._replace(form=f"{value:.15g}", end=match.end())
         elif (
             before and before.form in _TENS and len(form) == 1 and form.isdigit() and raw.isalpha()
         ):
-            found[-1] = before._replace(form=str(int(before.form) + int(form)), end=match.end())
+            results[-1] = before._replace(form=str(int(before.form) + int(form)), end=match.end())
         else:
-            found.append(Word(form, match.start(), match.end(), raw[0].isupper()))
-    return tuple(found)
+            results.append(Word(form, match.start(), match.end(), raw[0].isupper()))
+    return tuple(results)
 
 
 def form_of(raw: str) -> str:
@@ -216,8 +216,8 @@ def _dates(row: Sequence[str]) -> Iterator[tuple[Date, int, int]]:
             index += when is not None
             for day in {before, after} - {None} or {None} if before or after or when else ():
                 yield Date(when, month, day), start - (before is not None), index
-        elif written := _DAY_MONTH_YEAR.fullmatch(row[start]):
-            yield Date(*map(int, reversed(written.groups()))), start, index
+        elif match := _DAY_MONTH_YEAR.fullmatch(row[start]):
+            yield Date(*map(int, reversed(match.groups()))), start, index
         elif (when := year(row[start])) is not None:
             month, day = _day(row, index), _day(row, index + 1)
             if month and day and month <= 12:  # 2018-05-11
@@ -271,8 +271,8 @@ def text_of(raw: str, *, titles: bool = True) -> Text:
     kept = words(folded)
     if not titles:
         kept = tuple(word for word in kept if word.form not in TITLES) or kept
-    found = tuple(word.form for word in kept)
-    return Text(folded, kept, found, tuple(dates(kept)), squashed(folded))
+    text = tuple(word.form for word in kept)
+    return Text(folded, kept, text, tuple(dates(kept)), squashed(folded))
 
 
 @lru_cache(maxsize=8192)
@@ -281,8 +281,8 @@ def accepted(reference: str) -> tuple[Text, ...]:
     parts = [reference, *RE["or"].split(reference)]
     parts += [RE["bracketed"].sub(" ", reference), *RE["bracketed"].findall(reference)]
     parts += RE["placed"].findall(reference)
-    found = (text_of(part, titles=False) for part in dict.fromkeys(parts))
-    return tuple(one for one in found if one.folded.strip())
+    result = (text_of(part, titles=False) for part in dict.fromkeys(parts))
+    return tuple(item for item in result if item.folded.strip())
 
 
 @lru_cache(maxsize=8192)
@@ -340,21 +340,21 @@ def named(reference: Text, answer: Text, known: Sequence[Date] = ()) -> list[tup
 
 def _dated(reference: Text, answer: Text, known: Sequence[Date]) -> list[tuple[int, int, str]]:
     """Places of the first date of a reference; none where one of its dates is nowhere."""
-    found = [
+    results = [
         [
             (start, end, "a date")
-            for one, start, end in answer.dates
-            if one.within(date) and not _missed(one, date, known)
+            for item, start, end in answer.dates
+            if item.within(date) and not _missed(item, date, known)
         ]
         for date, _, _ in reference.dates
     ]
-    return found[0] if all(found) else []
+    return results[0] if all(results) else []
 
 
 def _missed(said: Date, date: Date, known: Sequence[Date]) -> bool:
     """Whether more exact dates of `date` are known, and the stated one is not among them."""
-    exact = [one for one in known if one != date and one.within(date)]
-    return bool(exact) and all(said.excludes(one) for one in exact)
+    exact = [item for item in known if item != date and item.within(date)]
+    return bool(exact) and all(said.excludes(item) for item in exact)
 
 
 def bare(text: Text) -> str:
@@ -463,10 +463,10 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
     if declined := _declines(accepted, answer, new):
         return declined
     if all(map(is_date, accepted)):
-        return _other_date([date for one in accepted for date, _, _ in one.dates], answer)
+        return _other_date([date for item in accepted for date, _, _ in item.dates], answer)
     if said := _counted_otherwise(accepted, answer, question):
         return f"another number of {said!r}"
-    wanted = {form for one in accepted for form in one.forms} - question
+    wanted = {form for item in accepted for form in item.forms} - question
     if _shares(wanted, answer) or _glued(accepted, answer):
         return ""
     return f"{new[0].form!r} … shares no word with a reference" if _commits(accepted, new) else ""
@@ -479,7 +479,7 @@ def _declines(accepted: Sequence[Text], answer: Text, new: Sequence[Word]) -> st
         return ""
     dated, counted = (
         all(map(is_date, accepted)),
-        {_another_kind(one) for one in accepted} == {"number"},
+        {_another_kind(item) for item in accepted} == {"number"},
     )
     none = (dated and not answer.dates) or (
         counted and not any(is_number(word.form) for word in new)
@@ -489,7 +489,7 @@ def _declines(accepted: Sequence[Text], answer: Text, new: Sequence[Word]) -> st
 
 def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
     """Whether words so few are an answer of the references' kinds, and of numbers another one."""
-    kinds = {_another_kind(one) for one in accepted}
+    kinds = {_another_kind(item) for item in accepted}
     if "number" in kinds and not _other_number(accepted, new):
         return False
     return len(new) <= min(_COMMITS[kind] for kind in kinds)
@@ -497,24 +497,24 @@ def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
 
 def _counted_otherwise(accepted: Sequence[Text], answer: Text, question: frozenset[str]) -> str:
     """A word of every reference that is beside another number: "18th century" for the 19th."""
-    values = {form for one in accepted for form in one.forms if is_number(form)}
+    values = {form for item in accepted for form in item.forms if is_number(form)}
     if values & set(answer.forms) or len(set(filter(is_number, answer.forms)) - question) != 1:
         return ""
     beside = [
         {(step, other) for step, form, other in _beside(one) if is_number(form)} for one in accepted
     ]
     wanted = set.intersection(*beside) if beside else set()
-    found = [
+    counted_otherwise = [
         other
         for step, form, other in _beside(answer)
         if (step, other) in wanted and is_number(form) and not _is_rounded(form, values)
     ]
-    return found[0] if found else ""
+    return counted_otherwise[0] if counted_otherwise else ""
 
 
 def _is_rounded(form: str, values: Set[str]) -> bool:
     said = _value(form)
-    known = [value for one in values if (value := _value(one)) is not None]
+    known = [value for item in values if (value := _value(item)) is not None]
     return said is None or any(_rounded(said, value) for value in known)
 
 
@@ -527,7 +527,7 @@ def _beside(text: Text) -> list[tuple[int, str, str]]:
 
 def _glued(accepted: Sequence[Text], answer: Text) -> bool:
     """Whether a reference's letters are within glued words: "the groupTLC1"."""
-    return any(len(one.letters) > 2 and one.letters in answer.letters for one in accepted)
+    return any(len(item.letters) > 2 and item.letters in answer.letters for item in accepted)
 
 
 def _shares(wanted: Set[str], answer: Text) -> bool:
@@ -575,7 +575,7 @@ def _value(form: str) -> float | None:
 
 def _same_script(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
     """Whether a word of the answer is written in the script of a reference."""
-    wanted = {_script(form) for one in accepted for form in one.forms}
+    wanted = {_script(form) for item in accepted for form in item.forms}
     return any(_script(word.form) in wanted or is_number(word.form) for word in new)
 
 
@@ -621,7 +621,7 @@ def offered(
     if not rival or not rival <= set(answer.forms):
         return False
     at = answer.words[places[-1]].start
-    begin = max((found.end() for found in RE["ends"].finditer(answer.folded, 0, at)), default=0)
+    begin = max((match.end() for match in RE["ends"].finditer(answer.folded, 0, at)), default=0)
     subject = next(place for place in places if answer.words[place].start >= begin)
     compared = RE["compared"].findall(answer.folded, begin)
     return answer.forms[subject] not in own or not asked.issuperset(compared)
@@ -678,8 +678,8 @@ def wanted_of(question: str, references: Sequence[Text]) -> Wanted:
     return Wanted(
         frozenset(word.form for word in words(folded)),
         frozenset(_SAID.findall(folded.casefold())),
-        frozenset(form for one in references for form in one.forms),
-        any(map(RE["bound"].search, (folded, *(one.folded for one in references)))),
+        frozenset(form for reference in references for form in reference.forms),
+        any(map(RE["bound"].search, (folded, *(reference.folded for reference in references)))),
         RE["asks_past"].search(folded.casefold()) is not None,
         RE["asks_end"].search(folded.casefold()) is not None,
         RE["supposing"].search(folded.casefold()) is not None,
@@ -758,7 +758,7 @@ def _is_of_the_past(text: str, start: int, end: int) -> bool:
         return True
     if not (RE["formerly"].search(text) and RE["today"].search(text)):
         return False
-    begin = max((found.end() for found in RE["clause"].finditer(text, 0, start)), default=0)
+    begin = max((match.end() for match in RE["clause"].finditer(text, 0, start)), default=0)
     then = RE["clause"].search(text, end)
     own = text[begin : then.start() if then else len(text)]
     return bool(RE["formerly"].search(own)) and not RE["today"].search(own)
@@ -816,7 +816,7 @@ def _nearest(answer: Text, start: int, end: int, asked: frozenset[str]) -> int:
         for place, inner in ((start - away, start), (end - 1 + away, end - 1)):
             if 0 <= place < len(said) and forms.count(forms[place]) == 1:
                 between = _between(answer, min(place, inner), max(place, inner))
-                like = any(_kindred(forms[place], one) for one in asked)
+                like = any(_kindred(forms[place], item) for item in asked)
                 if like and not RE["clause"].search(between):
                     return away
     return _FAR
@@ -865,7 +865,7 @@ def _overruled(answer: Text, start: int, end: int, question: frozenset[str]) -> 
         if not start <= place < end and word.form not in question | own and rivals(first, word)
     ]
     behind = [answer.folded[last.end : word.start] for word in others if word.start > last.end]
-    if any(RE["overrules"].fullmatch(between.casefold()) for between in behind[:4]):
+    if any(RE["overrules"].fullmatch(item.casefold()) for item in behind[:4]):
         return True
     opened = answer.folded.rfind("(", 0, first.start)
     within = opened > answer.folded.rfind(")", 0, first.start)
@@ -887,11 +887,11 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     """The reading of one output; `abstain` where it is neither the same nor another answer."""
     if not any(map(accepted, asked.references)):
         return ScoreResult("error", reason="every reference is empty")
-    found = short_answer(output, truncated=asked.truncated)
-    if found is None:
+    result = short_answer(output, truncated=asked.truncated)
+    if result is None:
         return ScoreResult("abstain", reason="no answer to compare")
-    written, span, conflict = found
-    outcome, reason = compared(asked, written)
+    value, span, conflict = result
+    outcome, reason = compared(asked, value)
     said = output[slice(*span)]
     if outcome == "abstain":
         return ScoreResult("abstain", None, said, span, reason, conflict)
@@ -900,17 +900,17 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 def compared(asked: ScoringInput, written: str) -> tuple[Outcome, str]:
     """`correct`, `incorrect` or `abstain` for the answer as it is written, and why."""
-    references = [one for reference in asked.references for one in accepted(reference)]
+    references = [item for reference in asked.references for item in accepted(reference)]
     answer = text_of(written)
-    if any(bare(one) == bare(answer) != "" for one in references):
+    if any(bare(item) == bare(answer) != "" for item in references):
         return "correct", "the whole answer"
-    if all(len(one.forms) == 1 and one.forms[0] in VERDICTS for one in references):
+    if all(len(item.forms) == 1 and item.forms[0] in VERDICTS for item in references):
         return _yes_or_no(references, answer)
     doubts = ""
-    known = [date for one in references for date, _, _ in one.dates]
+    known = [date for item in references for date, _, _ in item.dates]
     wanted = wanted_of(asked.question, references)
     for text in (answer, *_unglued(answer)):
-        for reference in (one for one in references if has_letters(one, text)):
+        for reference in (item for item in references if has_letters(item, text)):
             places = named(reference, text, known) or loosely(reference, text, wanted.question)
             for start, end, how in islice(places, _PLACES):
                 doubts = doubt(text, start, end, wanted)
@@ -927,7 +927,7 @@ def _yes_or_no(references: Sequence[Text], answer: Text) -> tuple[Outcome, str]:
     said = VERDICTS.get(answer.forms[0]) if answer.forms else None
     if said is None:
         return "abstain", "the answer does not begin with yes or no"
-    right = said in {VERDICTS.get(one.forms[0]) for one in references}
+    right = said in {VERDICTS.get(reference.forms[0]) for reference in references}
     return "correct" if right else "incorrect", f"begins with {answer.forms[0]!r}"
 
 

@@ -42,10 +42,10 @@ def read_strictly(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("correct", 1.0, "", (0, 0), "nothing, which is the reference")
     if not known and not empty:
         return ScoreResult("error", reason="no reference has any word left after normalisation")
-    found = short_answer(output, truncated=asked.truncated)
-    if found is None:
+    result = short_answer(output, truncated=asked.truncated)
+    if result is None:
         return ScoreResult("abstain", reason="no short answer")
-    answer, span, conflict = found
+    answer, span, conflict = result
     normal = normalise(answer)
     right = normal in known
     reason = f"{normal[:120]!r} {'equals' if right else 'is none of'} the references"
@@ -59,11 +59,11 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     strict = read_strictly(asked, output)
     if strict.outcome != "incorrect" or strict.span is None:
         return strict
-    written = strict.extracted or ""
-    words = len(written.split())
+    extracted = strict.extracted or ""
+    words = len(extracted.split())
     if words > SHORT and words == len(output.split()):
         reason = f"{words} words without a marked short answer"
-    elif _other_signs(asked.references, written) or compared(asked, written)[0] == "incorrect":
+    elif _other_signs(asked.references, extracted) or compared(asked, extracted)[0] == "incorrect":
         return strict
     else:
         reason = f"{strict.reason}, but may be one in other words"

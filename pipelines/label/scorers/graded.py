@@ -110,14 +110,14 @@ def graded(
     words = tokens if instruction else all_tokens
 
     def read(asked: ScoringInput, output: str) -> ScoreResult:
-        wanted = [reference for one in asked.references if (reference := words(one))]
+        wanted = [reference for item in asked.references if (reference := words(item))]
         if not wanted:
             return ScoreResult("error", reason="no reference has any word left after normalisation")
         short = bool(instruction)
-        found = short_answer(output, truncated=asked.truncated) if short else whole_answer(output)
-        if found is None:
+        result = short_answer(output, truncated=asked.truncated) if short else whole_answer(output)
+        if result is None:
             return ScoreResult("abstain", reason="no answer to compare")
-        answer, span, conflict = found
+        answer, span, conflict = result
         said = words(answer)
         best = max(score(said, reference) for reference in wanted)
         right = said in wanted if threshold is None else best >= threshold

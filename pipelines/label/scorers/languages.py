@@ -46,17 +46,17 @@ class Words:
 
 def occurrences(lower: str, words: Iterable[str], end: int) -> list[tuple[int, str]]:
     """(position, word) of every word before `end`, in the order of the text."""
-    found = []
+    results = []
     for word in filter(lower.__contains__, words):
         position = lower.find(word, 0, end)
         while position >= 0:
-            found.append((position, word))
+            results.append((position, word))
             position = lower.find(word, position + len(word), end)
-    if len(found) > 1:
-        found.sort()
-        if len(found) > FIRST + LAST:
-            found = found[:FIRST] + found[-LAST:]
-    return found
+    if len(results) > 1:
+        results.sort()
+        if len(results) > FIRST + LAST:
+            results = results[:FIRST] + results[-LAST:]
+    return results
 
 
 _FORMS = table("language_forms")
@@ -108,7 +108,7 @@ class Language(Patterns):
 def any_of(listed: list[str] | None) -> str:
     """One expression for any of the words, the longest first; without words it never matches."""
     every = sorted(listed or [], key=len, reverse=True)
-    return "|".join(one.replace(" ", r"\s") for one in every) or "(?!)"
+    return "|".join(item.replace(" ", r"\s") for item in every) or "(?!)"
 
 
 ROWS = tuple(table("languages").values())

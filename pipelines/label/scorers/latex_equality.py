@@ -103,7 +103,7 @@ def _size(node: Any) -> tuple[float, float]:
         TooLarge: more digits than can be computed: `9^{9^{9^{9}}}`, `(10^9)!`.
     """
     if getattr(node, "is_Rational", False):
-        above, below = (log10(max(abs(one), 1)) for one in (node.p, node.q))
+        above, below = (log10(max(abs(item), 1)) for item in (node.p, node.q))
         return above - below, max(above, below)
     if getattr(node, "is_Symbol", False):
         return 1.0, 3.0  # of the values that are put in
@@ -168,7 +168,7 @@ def _constants(*both: Any) -> list[Any]:
     from sympy import E, Expr, I, MatrixExpr, Symbol
 
     known = {Symbol("e"): E, Symbol("i"): I}
-    names = {str(one) for side in both for one in getattr(side, "free_symbols", ())}
+    names = {str(item) for side in both for item in getattr(side, "free_symbols", ())}
     made = []
     for side in both:
         if isinstance(side, Expr) and not isinstance(side, MatrixExpr) and names <= {"e", "i"}:
@@ -188,24 +188,24 @@ def _numbers(first: Any, second: Any) -> bool | None:
     if not (first.is_finite and second.is_finite):
         return bool(first == second)
     # 0.1 is one tenth, not the nearest float, before anything is subtracted.
-    exact = [_rational(one.doit() if one.is_rational else one) for one in (first, second)]
-    if all(one.is_Rational for one in exact):
+    exact = [_rational(item.doit() if item.is_rational else item) for item in (first, second)]
+    if all(item.is_Rational for item in exact):
         return bool(exact[0] == exact[1])
-    a, b = (one.evalf(60) for one in exact)
+    a, b = (item.evalf(60) for item in exact)
     if not (a.is_number and b.is_number):
         return None
     size = max(abs(a), abs(b))
     digits = 45
     if size > 10**30:
         digits += min(int(log(size, 10).evalf(15)), _MOST_DIGITS)
-        a, b = (one.evalf(digits + 15) for one in exact)
+        a, b = (item.evalf(digits + 15) for item in exact)
     return bool(abs(a - b) <= size * Float(10, 15) ** -digits)
 
 
 def _rational(value: Any) -> Any:
     from sympy import Float, Rational
 
-    return value.xreplace({one: Rational(str(one)) for one in value.atoms(Float)})
+    return value.xreplace({atom: Rational(str(atom)) for atom in value.atoms(Float)})
 
 
 def _told_apart(first: Any, second: Any, symbols: list[Any]) -> bool | None:
@@ -217,7 +217,7 @@ def _told_apart(first: Any, second: Any, symbols: list[Any]) -> bool | None:
     for _ in range(4):
         values = {symbol: Rational(random.randint(2, 999), 101) for symbol in symbols}
         try:
-            a, b = (one.subs(values).evalf(30) for one in (first, second))
+            a, b = (item.subs(values).evalf(30) for item in (first, second))
         except (MemoryError, RecursionError):
             raise
         except Exception:

@@ -109,7 +109,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     wanted = {text: _reference(text) for text in asked.references}
     raw = [text for text, literal in wanted.items() if not literal]
     literals = list(chain(*wanted.values()))
-    keys = {str(key) for one in literals if isinstance(one, dict) for key in one}
+    keys = {str(key) for item in literals if isinstance(item, dict) for key in item}
     for how, start, end in _candidates(output, plain_text=bool(raw), keys=keys):
         said = output[start:end]
         values = _values(how, said, output[start - 1 : start] if start else "")
@@ -118,7 +118,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         if not keys and _wrap(values):
             continue  # an envelope whose answer is a separate candidate
         read = (*values, *_listed(how, said))
-        right = any(same(value, one) for one in literals for value in read)
+        right = any(same(value, item) for item in literals for value in read)
         right = right or any(_printed(said, values, text) for text in raw)
         kind = type(values[0]).__name__ if values else "text"
         return ScoreResult.of(right, said, (start, end), f"{how}: {kind} {said[:80]}")
@@ -132,7 +132,7 @@ def _wrap(values: list[Any]) -> bool:
 
 def _values(how: str, said: str, before: str) -> list[Any]:
     """What a text may mean: its value, and of a JSON string also the string itself."""
-    found: list[Any] = []
+    values: list[Any] = []
     spellings = [said]
     if how == "field" and before in ("'", '"'):
         try:
@@ -143,8 +143,8 @@ def _values(how: str, said: str, before: str) -> list[Any]:
         quoted = len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "'\""
         # The string, its content, and the content of a string that is quoted once more.
         spellings += [string, bare[1:-1] if quoted else "", f'"""{string}"""' if string else ""]
-        found.append(string)
-    return found + [one for text in dict.fromkeys(spellings) for one in values_of(text)]
+        values.append(string)
+    return values + [item for text in dict.fromkeys(spellings) for item in values_of(text)]
 
 
 def _listed(how: str, said: str) -> list[list[Any]]:
@@ -152,8 +152,8 @@ def _listed(how: str, said: str) -> list[list[Any]]:
     bare = said.strip("`* \t\n")
     if how in ("assertion", "code block", "field") or "," not in bare:
         return []
-    lists = [one for one in values_of(f"[{bare}]") if isinstance(one, list)]
-    return [one for one in lists if any(same(tuple(one), value) for value in values_of(bare))]
+    lists = [item for item in values_of(f"[{bare}]") if isinstance(item, list)]
+    return [part for part in lists if any(same(tuple(part), value) for value in values_of(bare))]
 
 
 _reference = lru_cache(maxsize=65536)(values_of)
@@ -176,8 +176,8 @@ def _candidates(output: str, *, plain_text: bool, keys: set[str]) -> Iterator[tu
     end = end_of_answer(output[: 2 * LONGEST])
     first = after_draft(output, end)
     body = trim(output, first, without_closers(output, first, end))
-    marked = [(one, one.text) for one in committed(output, empty=True)]
-    firm = [one for one, _ in marked if one.kind == "field" and not NAMES.keys() & keys]
+    marked = [(item, item.text) for item in committed(output, empty=True)]
+    firm = [item for item, _ in marked if item.kind == "field" and not NAMES.keys() & keys]
     if firm:
         span = _within_quotes(output, firm[-1].start, firm[-1].end)
         yield from _asserted(output, *span)
@@ -236,8 +236,8 @@ def _said(output: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
 
 def _literal_end(output: str, start: int, end: int) -> int | None:
     """Where a literal that begins at `start` ends, if no more of an expression follows."""
-    found = _RE["atom"].match(output, start, end)
-    stop = found.end() if found else value(output, start, end)[2] if start < end else start
+    match = _RE["atom"].match(output, start, end)
+    stop = match.end() if match else value(output, start, end)[2] if start < end else start
     if not start < stop <= end or not values_of(output[start:stop]):
         return None
     return stop if _RE["ends"].match(output, stop, end) else None
@@ -253,8 +253,8 @@ def _within_quotes(output: str, start: int, end: int) -> tuple[int, int]:
 
 def _asserted(output: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
     """Right side of the last `assert f(…) == value` (one line)."""
-    found = [start, *(m.start() for m in _RE["assert"].finditer(output, start, end))][-20:]
-    for at in reversed(found):
+    result = [start, *(m.start() for m in _RE["assert"].finditer(output, start, end))][-20:]
+    for at in reversed(result):
         stop = output.find("\n", at, end)
         stop = end if stop < 0 else stop
         line = output[at:stop].strip(" \t>`*")

@@ -71,12 +71,12 @@ def stated_value(text: str) -> str:
     formulas = list(_STATEMENT_RE["formula"].finditer(text))
     # Formulas are opaque while the sentence around them is read.
     masked = list(text)
-    for one in formulas:
-        masked[one.start() : one.end()] = "\x00" * (one.end() - one.start())
+    for formula in formulas:
+        masked[formula.start() : formula.end()] = "\x00" * (formula.end() - formula.start())
     shown = "".join(masked)
     if sentence := _STATEMENT_RE["sentence"].search(shown):
         shown = shown[: sentence.start()]
-        formulas = [one for one in formulas if one.start() < sentence.start()]
+        formulas = [item for item in formulas if item.start() < sentence.start()]
     if explained := _STATEMENT_RE["explained"].match(shown):
         return _joined(text, shown, formulas, 0, explained.end())
     words = re.findall(r"[A-Za-z]{2,}", _without_commands(shown))
@@ -112,15 +112,15 @@ def _without_commands(text: str) -> str:
 
 def _main(shown: str, start: int, stop: int) -> str:
     """The clause from `start` on, up to what only qualifies its first piece of mathematics."""
-    found = _STATEMENT_RE["maths"].search(shown, start, stop)
-    if found is None:
+    match = _STATEMENT_RE["maths"].search(shown, start, stop)
+    if match is None:
         return ""
-    cut = _STATEMENT_RE["qualifies"].search(shown, found.end(), stop)
+    cut = _STATEMENT_RE["qualifies"].search(shown, match.end(), stop)
     return shown[start : cut.start() if cut else stop]
 
 
 def _joined(text: str, shown: str, formulas: list[re.Match[str]], start: int, stop: int) -> str:
-    inside = [one for one in formulas if start <= one.start() < stop]
+    inside = [formula for formula in formulas if start <= formula.start() < stop]
     if not inside:
         return text[start:stop].strip().strip('"').rstrip(".,;:").strip()
     first = inside[0]
@@ -129,12 +129,12 @@ def _joined(text: str, shown: str, formulas: list[re.Match[str]], start: int, st
         return text[start:stop].replace("$", " ").strip()
     pieces = [_inner(first)]
     end = first.end()
-    for one in inside[1:]:
-        between = text[end : one.start()]
+    for item in inside[1:]:
+        between = text[end : item.start()]
         if not _STATEMENT_RE["join"].fullmatch(between):
             break
-        pieces.append(_inner(one))
-        end = one.end()
+        pieces.append(_inner(item))
+        end = item.end()
     rest = shown[end:stop].strip(" .,;:")
     if len(pieces) == 1 and rest and re.match(r"(?:%|°|[a-z]{1,12}\b)", rest):
         return f"{pieces[0]} \\text{{ {rest[:40]} }}" if "\x00" not in rest else pieces[0]
@@ -211,7 +211,7 @@ def _form(text: str, depth: int) -> Form:
 def _of_parts(
     kind: str, text: str, parts: Iterable[str], depth: int, name: str = "", source: str = ""
 ) -> Form:
-    return Form(kind, text, tuple(_form(one, depth + 1) for one in parts), name, source)
+    return Form(kind, text, tuple(_form(part, depth + 1) for part in parts), name, source)
 
 
 def _named(text: str) -> bool:
@@ -226,13 +226,13 @@ def _unwrapped(text: str) -> str:
 
 
 def _matrix(text: str, depth: int) -> Form | None:
-    found = _FORM_RE["matrix"].fullmatch(text)
-    if found is None:
+    match = _FORM_RE["matrix"].fullmatch(text)
+    if match is None:
         return None
-    cells = [row.split("&") for row in re.split(r"\\\\|\\cr", found[3]) if row.strip()]
+    cells = [row.split("&") for row in re.split(r"\\\\|\\cr", match[3]) if row.strip()]
     shape = "x".join(str(len(row)) for row in cells)
     # Round and square brackets mean the same matrix; bars mean its determinant.
-    bars = "det" if found[2] in ("vmatrix", "Vmatrix") or found["bar"] else ""
+    bars = "det" if match[2] in ("vmatrix", "Vmatrix") or match["bar"] else ""
     return _of_parts("matrix", text, (cell for row in cells for cell in row), depth, bars + shape)
 
 
@@ -264,7 +264,7 @@ def _listed(text: str, depth: int) -> Form | None:
     """The form of several answers: separated, or two in one as `±`."""
     parts = _split(text, "several")
     if len(parts) > 1 and not _FORM_RE["one_number"].fullmatch(text):
-        return _of_parts("list", text, (one for one in parts if one.strip()), depth)
+        return _of_parts("list", text, (part for part in parts if part.strip()), depth)
     if text.count(r"\pm") == 1:
         left, right = text.split(r"\pm")
         plus = "" if left.strip()[-1:] in ("", "=") else "+"
@@ -274,7 +274,7 @@ def _listed(text: str, depth: int) -> Form | None:
 
 def _relation(text: str, depth: int) -> Form | None:
     """`1 < x \\le 2` and `x > 3` are the intervals they describe."""
-    pieces = [one.strip() for one in _FORM_RE["chain"].split(text)]
+    pieces = [part.strip() for part in _FORM_RE["chain"].split(text)]
     if len(pieces) == 1:
         return Form("relation", text) if r"\neq" in text else None
     low = first = second = high = ""
@@ -297,7 +297,7 @@ def _relation(text: str, depth: int) -> Form | None:
 
 
 def _equation(text: str, depth: int) -> Form | None:
-    sides = [one.strip() for one in _split(text, "equals")]
+    sides = [item.strip() for item in _split(text, "equals")]
     if len(sides) < 2 or not all(sides):
         return None
     left, right, two = sides[0], sides[-1], len(sides) == 2
@@ -330,8 +330,8 @@ def _bracketed(text: str, depth: int) -> Form | None:
 
 def _ratio(text: str, depth: int) -> Form | None:
     ratio = _split(text, "colon")
-    told = len(ratio) > 1 and all(one.strip() for one in ratio)
-    return _of_parts("ratio", text, ratio, depth) if told else None
+    mask = len(ratio) > 1 and all(item.strip() for item in ratio)
+    return _of_parts("ratio", text, ratio, depth) if mask else None
 
 
 def _outer(text: str) -> str:
@@ -349,9 +349,9 @@ def _split(text: str, separator: str) -> list[str]:
     if not _FORM_RE[separator].search(text):
         return [text]
     pieces, last = [], 0
-    for found in _FORM_RE[separator].finditer(_outer(text)):
-        pieces.append(text[last : found.start()])
-        last = found.end()
+    for match in _FORM_RE[separator].finditer(_outer(text)):
+        pieces.append(text[last : match.start()])
+        last = match.end()
     return [*pieces, text[last:]]
 
 
@@ -427,8 +427,8 @@ def _decimal_comma(text: str, asked: ScoringInput | None) -> Quantity | None:
     )
     if not sure or "{" in text or not _EQUAL_RE["comma"].fullmatch(shown):
         return None
-    found = scan(shown)
-    return found[0].quantity if len(found) == 1 else None
+    result = scan(shown)
+    return result[0].quantity if len(result) == 1 else None
 
 
 _BASES = {"binary": 2, "ternary": 3, "octal": 8, "hexadecimal": 16} | {
@@ -443,13 +443,13 @@ def _base(said: str) -> int:
 @lru_cache(maxsize=4096)
 def _bases(question: str) -> frozenset[int]:
     """Bases a question names: "Express 1423 in base 3", "in binary"."""
-    said = (found[1] or found[2] for found in _EQUAL_RE["asked_base"].finditer(question))
+    said = (match[1] or match[2] for match in _EQUAL_RE["asked_base"].finditer(question))
     return frozenset(map(_base, said)) - {0}
 
 
 def _without_base(text: str, bases: frozenset[int]) -> str:
-    found = _EQUAL_RE["in_base"].fullmatch(text)
-    return found[1] if found and _base(found[2]) in bases else text
+    match = _EQUAL_RE["in_base"].fullmatch(text)
+    return match[1] if match and _base(match[2]) in bases else text
 
 
 def _same(one: Form, other: Form, asked: ScoringInput | None) -> bool:
@@ -558,9 +558,9 @@ def _same_ratio(one: Form, other: Form, asked: ScoringInput | None) -> bool:
 
 def _shares(ratio: Form) -> list[Fraction] | None:
     """Parts of a ratio by its first; None where one is no number that divides."""
-    parts = [one.value for part in ratio.parts if (one := number(part.text))]
-    values = [one for one in parts if isinstance(one, Fraction) and one]
-    return [one / values[0] for one in values] if len(values) == len(ratio.parts) else None
+    parts = [item.value for part in ratio.parts if (item := number(part.text))]
+    values = [entry for entry in parts if isinstance(entry, Fraction) and entry]
+    return [value / values[0] for value in values] if len(values) == len(ratio.parts) else None
 
 
 def _unordered(one: tuple[Form, ...], other: tuple[Form, ...], asked: ScoringInput | None) -> bool:
@@ -646,7 +646,7 @@ def scalars(text: str) -> tuple[str, ...]:
     """The parts of an answer that have none themselves, as LaTeX."""
     parts = [form(text)]
     while any(part.parts for part in parts):
-        parts = [one for part in parts for one in part.parts or (part,)]
+        parts = [item for part in parts for item in part.parts or (part,)]
     return tuple(_latex(part.source or part.text) for part in parts)
 
 
@@ -679,14 +679,14 @@ _SEVERAL = frozenset({"list", "set", "ordered"})
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the last committed answer and compares it with every reference."""
-    known = [_reference(one) for one in asked.references if one.strip()]
+    known = [_reference(reference) for reference in asked.references if reference.strip()]
     if not known:
         return ScoreResult("error", reason="there is no reference")
     marked = _marked(output, asked.truncated)
     if not marked:
         return ScoreResult("abstain", reason="no committed answer")
     with symbolic.allowance():
-        settled = settle(marked, output, lambda one, other: _not_apart(one, other, asked))
+        settled = settle(marked, output, lambda item, other: _not_apart(item, other, asked))
     last, answer = marked[settled.index]
     if cut_within(last, output, truncated=asked.truncated):
         return ScoreResult("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
@@ -694,13 +694,13 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("abstain", reason=f"{last.kind}: only a bound, {last.text[:40]!r}")
     conflict, span = settled.conflict, (last.start, last.end)
     right, beyond = _is_one_of(known, answer, asked)
-    run = adjacent([one for one, _ in marked], output, settled.index)
+    run = adjacent([entry for entry, _ in marked], output, settled.index)
     if not right and _in_parts(run, known, asked):
         right, conflict = True, False
     reason = f"{last.kind}: {answer[:80]}"
     if not right and beyond:
         # The fault of a reference is not the answer's, and whatever answers it, it is one.
-        if faulty := [one for one in beyond if not evaluable(one)]:
+        if faulty := [entry for entry in beyond if not evaluable(entry)]:
             why = f"the reference cannot be evaluated within the limits: {faulty[0][:80]}"
             return ScoreResult("error", None, last.text, span, why)
         reason += "; its comparison exceeds a limit of time, memory or size"
@@ -746,27 +746,27 @@ def _is_one_of(known: list[str], answer: str, asked: ScoringInput) -> tuple[bool
     """Whether an answer is a reference, and those with which the comparison exceeds a limit."""
     beyond: list[str] = []
     hopeless = False
-    for one in sorted({*known}):  # in whatever order the source has them
+    for item in sorted({*known}):  # in whatever order the source has them
         try:
-            with symbolic.allowance(0 if hopeless else symbolic.LIMIT * len(scalars(one))):
-                if same_answer(answer, one, asked):
+            with symbolic.allowance(0 if hopeless else symbolic.LIMIT * len(scalars(item))):
+                if same_answer(answer, item, asked):
                     return True, []
         except symbolic.TookTooLong:
-            beyond.append(one)
+            beyond.append(item)
             hopeless = hopeless or (len(known) > 1 and not evaluable(answer))
     return False, beyond
 
 
 def _in_parts(run: list[Committed], known: list[str], asked: ScoringInput) -> bool:
     """Whether adjacent boxes together are a reference that is a list, tuple or set."""
-    together = ", ".join(one.text for one in run)
-    several = [one for one in known if len(run) > 1 and form(one).kind in _SEVERAL]
-    return any(_is_one_of(several, one, asked)[0] for one in (together, f"({together})"))
+    together = ", ".join(item.text for item in run)
+    several = [item for item in known if len(run) > 1 and form(item).kind in _SEVERAL]
+    return any(_is_one_of(several, item, asked)[0] for item in (together, f"({together})"))
 
 
 def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:
     """Commitments with the answers they hold; without any, the concluding sentence."""
-    marked = [(one, answer) for one in committed(output) if (answer := _tail(one))]
+    marked = [(entry, answer) for entry in committed(output) if (answer := _tail(entry))]
     if marked:
         return marked
     if breaks_off(output, truncated=truncated) or len(output) > MOST_READ:
@@ -778,10 +778,10 @@ def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:
         return []
     start = output.index(body, first)
     if len(body) <= BARE and "\n\n" not in body:
-        one, answer = Committed("whole output", start, start + len(body), body), _said_alone(body)
+        item, answer = Committed("whole output", start, start + len(body), body), _said_alone(body)
         # A box that marks no answer is one that is denied, doubted or supposed.
         unsaid = "boxed{" in body or wonders(body, 0) or supposes(body)
-        return [(one, answer)] if answer and not unsaid else []
+        return [(item, answer)] if answer and not unsaid else []
     return _concluded(output, start, start + len(body))
 
 
@@ -796,14 +796,14 @@ def _concluded(output: str, start: int, end: int) -> list[tuple[Committed, str]]
     line = max(output.rfind("\n", start, end), start - 1) + 1
     if not finished(output[line:end], alone=line == start):
         return []
-    found = [m.start() for m in _MATH_RE["concludes"].finditer(output, max(line, end - 600), end)]
-    if not found:
+    results = [m.start() for m in _MATH_RE["concludes"].finditer(output, max(line, end - 600), end)]
+    if not results:
         return []
-    text = output[found[-1] : end]
+    text = output[results[-1] : end]
     answer = stated_value(_MATH_RE["concludes"].sub("", text, count=1))
     if not re.search(r"\d|\\[a-z]", answer) or len(answer) > 120:
         return []
-    return [(Committed("concluding sentence", found[-1], end, text), answer)]
+    return [(Committed("concluding sentence", results[-1], end, text), answer)]
 
 
 def _tail(one: Committed) -> str:
@@ -824,7 +824,7 @@ def _reference(text: str) -> str:
         stated = committed(text)
         if stated:
             run = adjacent(stated, text, len(stated) - 1)
-            return ", ".join(one.text for one in run) if len(run) > 1 else stated[-1].text
+            return ", ".join(item.text for item in run) if len(run) > 1 else stated[-1].text
     return text.strip().lstrip("#").strip()
 
 

@@ -94,13 +94,13 @@ def plainly(text: str, allowed: str) -> tuple[str, int, int] | None:
     sentences = list(
         _PLAIN_RE["sentence"].finditer(body, len(body) - PLAIN_OPTION_SHORT, len(body) - 1)
     )
-    found = sentences and _named(body, sentences[-1].end(), allowed, chosen_only=True)
-    if found:
-        return found
+    result = sentences and _named(body, sentences[-1].end(), allowed, chosen_only=True)
+    if result:
+        return result
     named = {*_PLAIN_RE["in_brackets"].findall(body)}
     only = len(named) == 1 and named <= {*allowed}  # the only one in brackets
-    one = _PLAIN_RE["is_one"].search(body) if only else None
-    return (one["letter"], *one.span("letter")) if one else None
+    match = _PLAIN_RE["is_one"].search(body) if only else None
+    return (match["letter"], *match.span("letter")) if match else None
 
 
 def _mentions(
@@ -110,14 +110,14 @@ def _mentions(
     chosen: list[re.Match[str]] = []
     bare: list[re.Match[str]] = []
     rejected: set[str] = set()
-    for one in _PLAIN_RE["mention"].finditer(body):
-        letter, at = _letter(one), one.start()
-        alone = one["letter"] and not (one["open"] or one["close"])
+    for match in _PLAIN_RE["mention"].finditer(body):
+        letter, at = _letter(match), match.start()
+        alone = match["letter"] and not (match["open"] or match["close"])
         if letter not in allowed or (alone and _PLAIN_RE["word"].match(body, at)):
             continue
-        if _PLAIN_RE["formula"].match(body, one.end()):
+        if _PLAIN_RE["formula"].match(body, match.end()):
             continue
-        after = body[one.end() : one.end() + 90]
+        after = body[match.end() : match.end() + 90]
         sentence = _PLAIN_RE["sentence"].split(body[max(0, at - 60) : at])[-1]
         rejects = _PLAIN_RE["rejected_before"].search(sentence) or _PLAIN_RE[
             "rejected_after"
@@ -129,10 +129,10 @@ def _mentions(
         elif not _PLAIN_RE["listed"].match(after) and (
             whole or _chosen_before(sentence) or _PLAIN_RE["chosen_after"].match(after)
         ):
-            chosen.append(one)
+            chosen.append(match)
         else:
-            bare.append(one)
-    return [one for one in chosen if _letter(one) not in rejected], bare, rejected
+            bare.append(match)
+    return [item for item in chosen if _letter(item) not in rejected], bare, rejected
 
 
 def _chosen_before(sentence: str) -> bool:
@@ -149,14 +149,14 @@ def _named(
     either = _PLAIN_RE["either"].search(body) if chosen else None
     if either and either[1] != either[2] and {either[1], either[2]} <= set(allowed):
         # "A or C" leaves both open unless a choice follows.
-        chosen = [one for one in chosen if one.start() >= either.end()]
+        chosen = [item for item in chosen if item.start() >= either.end()]
         if not chosen:
             return either[1] + either[2], start + either.start(1), start + either.end(2)
     if chosen:
         last = chosen[-1]
-        several = len({_letter(one) for one in chosen}) > 1 and not any(
-            _PLAIN_RE["chosen_before"].search(body, max(0, one.start() - 60), one.start())
-            for one in chosen
+        several = len({_letter(item) for item in chosen}) > 1 and not any(
+            _PLAIN_RE["chosen_before"].search(body, max(0, item.start() - 60), item.start())
+            for item in chosen
         )  # called right, and none of them chosen
         return None if several else (_letter(last), start + last.start(), start + last.end())
     return None if chosen_only else _left(text, start, bare, rejected, allowed)
@@ -166,10 +166,10 @@ def _left(
     text: str, start: int, bare: list[re.Match[str]], rejected: set[str], allowed: str
 ) -> tuple[str, int, int] | None:
     """The one option that is not rejected: of those that are named, else of all."""
-    left, remaining = {_letter(one) for one in bare} - rejected, set(allowed) - rejected
+    left, remaining = {_letter(item) for item in bare} - rejected, set(allowed) - rejected
     marked = [one for one in bare if one["letter"] and (one["open"] or one["close"][:1] in _CLOSED)]
     if len(left) == 1 and (marked or rejected):
-        last = (marked or [one for one in bare if _letter(one) in left])[-1]
+        last = (marked or [item for item in bare if _letter(item) in left])[-1]
         return left.pop(), start + last.start(), start + last.end()
     if len(remaining) == 1 and len(rejected) > 1:
         return remaining.pop(), start, len(text)
@@ -227,37 +227,37 @@ def last_stated(texts: Sequence[str]) -> list[PlainLetter | None]:
 
     A text in ASCII that has nothing of a mark is `UNMARKED`.
     """
-    found: list[PlainLetter | None] = [None] * len(texts)
+    letters: list[PlainLetter | None] = [None] * len(texts)
     places, heads = [], []
     for place, text in enumerate(texts):
         last = len(text.rstrip()) - 1
         start = max(text.rfind(". ", 0, last), text.rfind("\n", 0, last)) + 1
         size = len(text)
-        if size - start > SHORT or size > _MOST or (one := _ending(text[start:])) is None:
+        if size - start > SHORT or size > _MOST or (item := _ending(text[start:])) is None:
             continue
         if not text.isascii() and _foreign(text[:start]):
             continue
-        found[place] = PlainLetter(one.letter, one.start + start, one.end + start, one.how)
+        letters[place] = PlainLetter(item.letter, item.start + start, item.end + start, item.how)
         places.append(place)
         heads.append(text[:start])
     for place, is_open in zip(places, _matched(heads, OPEN), strict=True):
         if is_open:
-            found[place] = None
+            letters[place] = None
     rest = [
         place
-        for place, one in enumerate(found)
-        if one is None and len(texts[place]) <= _MOST and texts[place].isascii()
+        for place, entry in enumerate(letters)
+        if entry is None and len(texts[place]) <= _MOST and texts[place].isascii()
     ]
-    for place, marked in zip(rest, _matched([texts[one] for one in rest], _MARK), strict=True):
+    for place, marked in zip(rest, _matched([texts[entry] for entry in rest], _MARK), strict=True):
         if not marked:
-            found[place] = UNMARKED
-    return found
+            letters[place] = UNMARKED
+    return letters
 
 
 def _matched(texts: Sequence[str], expression: str) -> list[bool]:
     array = pa.array(texts, pa.string())
-    found: list[bool] = pc.match_substring_regex(array, expression, ignore_case=True).to_pylist()
-    return found
+    results: list[bool] = pc.match_substring_regex(array, expression, ignore_case=True).to_pylist()
+    return results
 
 
 def _foreign(head: str) -> bool:
@@ -301,24 +301,24 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     truncated, allowed = asked.truncated, LETTERS[:count]
     if asked.unmarked:
         whole, shift, text = output, 0, output
-        found = _bare_output(text, allowed, options)
+        bare_output = _bare_output(text, allowed, options)
     else:
         whole, shift = _readable(output)
-        found, text = _marked(whole[: end_of_answer(whole)], allowed, options)
-    doubt = _refusal(text, found) if found or not asked.unmarked else ""
-    if not found and not doubt and not breaks_off(whole, truncated=truncated):
-        found = spelled_out(text, options) or _plain(text, allowed, asked.unmarked)
-    if doubt or not found:
+        bare_output, text = _marked(whole[: end_of_answer(whole)], allowed, options)
+    doubt = _refusal(text, bare_output) if bare_output or not asked.unmarked else ""
+    if not bare_output and not doubt and not breaks_off(whole, truncated=truncated):
+        bare_output = spelled_out(text, options) or _plain(text, allowed, asked.unmarked)
+    if doubt or not bare_output:
         return ScoreResult("abstain", reason=doubt or "no option is named")
-    last = found[-1]
+    last = bare_output[-1]
     if contradicts(text, last.letters, last.end, options):
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
-    conflict = _conflicting(found, text)
-    if conflict and _circling(found) and breaks_off(whole, truncated=truncated):
+    conflict = _conflicting(bare_output, text)
+    if conflict and _circling(bare_output) and breaks_off(whole, truncated=truncated):
         why = "runs in circles through several options"
         return ScoreResult("abstain", reason=why, conflict=True)
-    result = _compared(found, wanted, text, conflict=conflict)
+    result = _compared(bare_output, wanted, text, conflict=conflict)
     if shift and result.span is not None:
         return replace(result, span=(result.span[0] + shift, result.span[1] + shift))
     return result
@@ -326,20 +326,20 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 def _marked(text: str, allowed: str, options: Options) -> tuple[list[NamedOption], str]:
     """The options that marks name, else a bare one; and the text up to an invented question."""
-    found = commitments(text, allowed, options)
-    if len(found) > 1:
-        text = text[: _next_options(text, found[0].end, options)]
-        return [one for one in found if one.end <= len(text)], text
-    return found or _bare_output(text, allowed, options), text
+    result = commitments(text, allowed, options)
+    if len(result) > 1:
+        text = text[: _next_options(text, result[0].end, options)]
+        return [item for item in result if item.end <= len(text)], text
+    return result or _bare_output(text, allowed, options), text
 
 
 def _compared(
-    found: list[NamedOption], wanted: set[str], text: str, *, conflict: bool
+    options: list[NamedOption], wanted: set[str], text: str, *, conflict: bool
 ) -> ScoreResult:
     """The option that counts among those named, against the reference letters."""
-    last = _before_summary(found, text) if len(found) > 1 else found[0]
+    last = _before_summary(options, text) if len(options) > 1 else options[0]
     if conflict and last.how == "option" and _MCQ_RE["called_true"].match(text, last.end):
-        named = "".join(dict.fromkeys("".join(one.letters for one in found)))
+        named = "".join(dict.fromkeys("".join(item.letters for item in options)))
         last = last._replace(letters=named)  # "Option E is true. Option F is true as well."
     reason = f"{last.how}: {last.letters}"
     right = last.letters in wanted
@@ -350,7 +350,7 @@ def _compared(
         if len(wanted) == 1:  # contested: no one option was read
             conflict, extracted = True, None
     elif conflict:
-        listed = ", ".join(dict.fromkeys(one.letters for one in found))
+        listed = ", ".join(dict.fromkeys(item.letters for item in options))
         reason += f"; commits to several options: {listed}"
     return ScoreResult.of(right, extracted, (last.start, last.end), reason, conflict)
 
@@ -372,11 +372,11 @@ def _readable(output: str) -> tuple[str, int]:
 def _next_options(text: str, start: int, options: Options) -> int:
     """Where, behind an answer, an invented next question lists its options; else the end."""
     ours = list(options.values())[:2]
-    for one in _MCQ_RE["list"].finditer(text, start) if len(ours) == 2 else ():
-        said = [normalise(one["a"]), normalise(one["b"])]
+    for match in _MCQ_RE["list"].finditer(text, start) if len(ours) == 2 else ():
+        said = [normalise(match["a"]), normalise(match["b"])]
         alike = any(a.startswith(b) or b.startswith(a) for a, b in zip(said, ours, strict=True))
-        if not alike and not _MCQ_RE["explains"].search(one[0]):
-            return one.start()
+        if not alike and not _MCQ_RE["explains"].search(match[0]):
+            return match.start()
     return len(text)
 
 
@@ -386,33 +386,33 @@ def _plain(text: str, allowed: str, unmarked: bool) -> list[NamedOption]:
     return [NamedOption(*named, "plain statement", True)] if named else []
 
 
-def _before_summary(found: list[NamedOption], text: str) -> NamedOption:
-    summary = _MCQ_RE["summary"].search(text, found[0].end)
-    return [one for one in found if summary is None or one.start < summary.start()][-1]
+def _before_summary(options: list[NamedOption], text: str) -> NamedOption:
+    summary = _MCQ_RE["summary"].search(text, options[0].end)
+    return [item for item in options if summary is None or item.start < summary.start()][-1]
 
 
-def _conflicting(found: list[NamedOption], text: str) -> bool:
+def _conflicting(options: list[NamedOption], text: str) -> bool:
     return any(
-        set(one.letters).isdisjoint(other.letters)
-        and not _MCQ_RE["correction"].search(text, one.end, other.start)
-        for one, other in pairwise(found)
+        set(item.letters).isdisjoint(other.letters)
+        and not _MCQ_RE["correction"].search(text, item.end, other.start)
+        for item, other in pairwise(options)
     )
 
 
-def _refusal(text: str, found: list[NamedOption]) -> str:
+def _refusal(text: str, options: list[NamedOption]) -> str:
     """What a text says after its last option, or as its marked answer, that it names none."""
-    if not found:
+    if not options:
         return "the marked answer is none of the options" if names_none(text) else ""
-    last = found[-1]
+    last = options[-1]
     if not last.firm and _MCQ_RE["none"].search(text, last.end):
         return "says that no option is the answer"
     cannot = _MCQ_RE["cannot"].search(text, max(last.end, len(text) - 200))
     return "says that it cannot answer" if cannot else ""
 
 
-def _circling(found: list[NamedOption]) -> bool:
-    most = _SHORT_CIRCLE if found[-1].letters != found[0].letters else _CIRCLE
-    return len(found) > most and len({one.letters for one in found[-_CIRCLE:]}) > 2
+def _circling(options: list[NamedOption]) -> bool:
+    most = _SHORT_CIRCLE if options[-1].letters != options[0].letters else _CIRCLE
+    return len(options) > most and len({item.letters for item in options[-_CIRCLE:]}) > 2
 
 
 def _bare_output(text: str, allowed: str, options: Options) -> list[NamedOption]:

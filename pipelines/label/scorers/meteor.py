@@ -39,8 +39,8 @@ _ENDINGS = (
 @lru_cache(maxsize=1)
 def wordnet_file() -> Path | None:
     """WordNet's data file, None where the extra is not installed."""
-    found = find_spec("WordNet")
-    for folder in found.submodule_search_locations or () if found else ():
+    spec = find_spec("WordNet")
+    for folder in spec.submodule_search_locations or () if spec else ():
         path = Path(folder) / "data" / "english_wordnet_version_31.xml"
         if path.is_file():
             return path
@@ -52,24 +52,24 @@ def _synsets() -> dict[str, frozenset[str]]:
     path = wordnet_file()
     if path is None:
         return {}
-    found: dict[str, set[str]] = defaultdict(set)
+    result: dict[str, set[str]] = defaultdict(set)
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             if synset := _RE["synset"].search(line):
                 for word in _RE["word"].findall(synset[2]):
-                    found[word.casefold()].add(synset[1])
-    return {word: frozenset(ids) for word, ids in found.items()}
+                    result[word.casefold()].add(synset[1])
+    return {word: frozenset(ids) for word, ids in result.items()}
 
 
 @lru_cache(maxsize=65536)
 def synsets(word: str) -> frozenset[str]:
     """Ids of the synsets that hold the word or one of its base forms."""
     known = _synsets()
-    found = set(known.get(word, ()))
+    results = set(known.get(word, ()))
     for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
-            found |= known.get(word[: -len(ending)] + replacement, frozenset())
-    return frozenset(found)
+            results |= known.get(word[: -len(ending)] + replacement, frozenset())
+    return frozenset(results)
 
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
@@ -109,7 +109,7 @@ def align(answer: Sequence[str], reference: Sequence[str]) -> list[tuple[int, in
         unmatched = []
         for index in left:
             waiting = (_first(places, key, free) for key in keys(answer[index]))
-            place = min((one for one in waiting if one is not None), default=None)
+            place = min((item for item in waiting if item is not None), default=None)
             if place is not None:
                 free.discard(place)
                 pairs.append((index, place))

@@ -79,13 +79,13 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("abstain", reason="cut off or looping, and no committed answer")
     if not (readable := readable or _conclusion(output, asked)):
         return ScoreResult("abstain", reason="no committed answer")
-    settled = settle(readable, output, lambda one, other: one.value == other.value)
+    settled = settle(readable, output, lambda item, other: item.value == other.value)
     last, got = readable[settled.index]
     if why := _no_value(last, output, asked):
         return ScoreResult("abstain", reason=f"{last.kind}: {why} {last.text[:40]!r}")
     span = (last.start, last.end)
     said = output[slice(*span)]
-    right = any(_agree(got, said, one, asked) for one in known)
+    right = any(_agree(got, said, entry, asked) for entry in known)
     reason = f"{last.kind}: {_shown(got)}"
     listed = output[: span[0]].endswith("\n") and _is_item(got, said, known, asked)
     how = "as the item of a list" * listed or _almost(got, values, said, asked.question)
@@ -104,7 +104,7 @@ def _is_item(
     if not said.startswith("- ") or isinstance(got.value, str):
         return False
     turned = replace(got, value=-got.value)
-    return any(_agree(turned, said[2:], one, asked) for one in known)
+    return any(_agree(turned, said[2:], item, asked) for item in known)
 
 
 def _no_value(last: Committed, output: str, asked: ScoringInput) -> str:
@@ -124,7 +124,7 @@ def _not_a_number(last: Committed, asked: ScoringInput, known: list[Quantity]) -
     unsure = _RE["unsure"].search(last.text.lower()) or (numbers and not scan(text))
     several = len(_RE["sentence"].split(last.text)) > 1 and len(numbers) > 1
     # π/2 may be 1.57, and is not 2.
-    decimal = any(isinstance(one.value, Fraction) and one.value.denominator > 1 for one in known)
+    decimal = any(isinstance(item.value, Fraction) and item.value.denominator > 1 for item in known)
     formula = decimal and _RE["formula"].search(last.text)
     offered = _RE["offers"].search(last.text) and len(scan(text)) > 1
     if numbers and not (unsure or several or formula or offered):
@@ -144,7 +144,7 @@ def reference(text: str) -> tuple[Quantity, Measure | None] | None:
 
 def _value(text: str, united: bool, question: str | None) -> Quantity | None:
     """The number of a text; of "2 h 30 min", where units are compared, the first."""
-    if text[:1] in ("{", "[") and len({one.quantity for one in scan(plain(text))}) > 1:
+    if text[:1] in ("{", "[") and len({item.quantity for item in scan(plain(text))}) > 1:
         return None  # an object or a list of several numbers
     committed = _committed_numbers(text, question) if len(text) <= 200 else text
     if committed != text and not _RE["digits"].search(committed):
@@ -153,7 +153,7 @@ def _value(text: str, united: bool, question: str | None) -> Quantity | None:
     if got is None and " or " in text and len(text) <= 200:
         said = [measured(part) for part in text.split(" or ")]
         first = said[0]
-        if first is not None and all(one is not None and one.same_as(first) for one in said):
+        if first is not None and all(item is not None and item.same_as(first) for item in said):
             return first.parts[0][0]  # "225 minutes or 3 hours 45 minutes": one amount, said twice
     if got is None and united and (measure := measured(text)) is not None:
         return measure.parts[0][0]
@@ -245,8 +245,8 @@ def _said_of(numbers: list[QuantityMatch], line: str) -> Quantity | None:
 
 def _echoes(got: Quantity, numbers: list[QuantityMatch], question: str) -> bool:
     """Whether a number is the question's, beside another: either may be meant."""
-    asked = {one.quantity.value for one in scan(plain(question)) if one.quantity}
-    said = {one.quantity.value for one in numbers if one.quantity}
+    asked = {item.quantity.value for item in scan(plain(question)) if item.quantity}
+    said = {number.quantity.value for number in numbers if number.quantity}
     return got.value in asked and len(said) > 1
 
 
@@ -255,8 +255,8 @@ def _committed_numbers(line: str, question: str | None) -> str:
 
     A bound stays where the question asks for one; a reference (no question) may be one.
     """
-    for one in reversed(list(_RE["digits"].finditer(line))):
-        start, end = one.span()
+    for match in reversed(list(_RE["digits"].finditer(line))):
+        start, end = match.span()
         if end - start < len(line) and (
             denied(line, start, end)
             or doubted(line, start)
@@ -287,11 +287,11 @@ def _computed(before: str, line: str) -> Quantity | None:
     if not results or results[0].quantity is None or len(named) < 2:
         return None
     computed = results[0].quantity.value
-    found = [one for one in named if one.quantity is not None and one.quantity.value == computed]
+    items = [one for one in named if one.quantity is not None and one.quantity.value == computed]
     # "so $0.10 per pump is 10 cents": what was computed is only the subject.
-    if not found or _RE["is"].search(line, found[0].end, named[-1].start):
+    if not items or _RE["is"].search(line, items[0].end, named[-1].start):
         return None
-    return found[0].quantity
+    return items[0].quantity
 
 
 def _shown(quantity: Quantity) -> str:

@@ -162,14 +162,14 @@ def commitments(text: str, allowed: str, options: Options) -> list[NamedOption]:
     """What the text commits to, in order; only the weak ones when none is firm."""
     if only := _said_last(text, allowed):
         return [only]
-    marks = [one for one in committed(text, most=MOST_OPTIONS) if one.kind != "bold"]
-    held = (_held(one, text, allowed, options) for one in marks)
-    found = [one for one in held if one is not None]
-    starts = {one.start for one in found}
-    worded = _worded(text, allowed, options, firm_only=bool(found))
-    found += [one for one in worded if one.start not in starts]
-    found.sort(key=lambda one: one.start)
-    return [one for one in found if one.firm] or found
+    marks = [item for item in committed(text, most=MOST_OPTIONS) if item.kind != "bold"]
+    held = (_held(mark, text, allowed, options) for mark in marks)
+    results = [item for item in held if item is not None]
+    starts = {item.start for item in results}
+    worded = _worded(text, allowed, options, firm_only=bool(results))
+    results += [item for item in worded if item.start not in starts]
+    results.sort(key=lambda item: item.start)
+    return [entry for entry in results if entry.firm] or results
 
 
 def _said_last(text: str, allowed: str) -> NamedOption | None:
@@ -179,11 +179,11 @@ def _said_last(text: str, allowed: str) -> NamedOption | None:
     """
     last = len(text.rstrip()) - 1
     start = max(text.rfind(". ", 0, last), text.rfind("\n", 0, last)) + 1
-    if len(text) - start > SHORT or not (found := stated_alone(text[start:], allowed)):
+    if len(text) - start > SHORT or not (result := stated_alone(text[start:], allowed)):
         return None
     if marks_before(text, start) or any(map(lowered(text)[:start].__contains__, FIRM)):
         return None
-    return found._replace(start=found.start + start, end=found.end + start)
+    return result._replace(start=result.start + start, end=result.end + start)
 
 
 @lru_cache(maxsize=4096)
@@ -240,7 +240,7 @@ def _worded(text: str, allowed: str, options: Options, *, firm_only: bool) -> It
 
 def names_none(text: str) -> bool:
     """Whether a text marks an answer, and the last one is written where no option can be read."""
-    marks = [one for one in committed(text, most=MOST_OPTIONS) if one.kind in _SURE]
+    marks = [item for item in committed(text, most=MOST_OPTIONS) if item.kind in _SURE]
     return any(not _lists_a(text, mark) for mark in marks[-1:])
 
 
@@ -358,11 +358,11 @@ def spelled_out(text: str, options: Options) -> list[NamedOption]:
     A text that spells out two different ones discusses them; one refused nearby does not count.
     """
     contents = {letter: content for letter, content in options.items() if len(content) > 3}
-    found: dict[str, NamedOption] = {}
-    for count, one in enumerate(_MARKS_RE["before_content"].finditer(text)):
+    result: dict[str, NamedOption] = {}
+    for count, match in enumerate(_MARKS_RE["before_content"].finditer(text)):
         if count >= _MOST_SPELLED:
             return []
-        letter, (start, end) = one["letter"], one.span()
+        letter, (start, end) = match["letter"], match.span()
         content = contents.get(letter, "")
         said = text[end : end + 2 * len(content) + 60] if content else ""
         if not said or not repeats(normalise(said), letter, contents):
@@ -371,5 +371,5 @@ def spelled_out(text: str, options: Options) -> list[NamedOption]:
         near = ((max(0, start - 40), start), (after, after + 60))
         if any(_MARKS_RE["refused"].search(text, *span) for span in near):
             return []
-        found[letter] = NamedOption(letter, *one.span("letter"), "letter and text", True)
-    return list(found.values()) if len(found) == 1 else []
+        result[letter] = NamedOption(letter, *match.span("letter"), "letter and text", True)
+    return list(result.values()) if len(result) == 1 else []

@@ -90,8 +90,8 @@ def _mixed(words: list[str], index: int) -> Fraction | None:
     if not _PARTS.keys().isdisjoint(words[:index]):
         return None
     cut = index - 1 - words[:index][::-1].index("and")
-    one = ["one"] if words[index] in ("half", "quarter") else []  # "two and half"
-    whole, over = _value(words[:cut]), _value(words[cut + 1 : index] or one)
+    item = ["one"] if words[index] in ("half", "quarter") else []  # "two and half"
+    whole, over = _value(words[:cut]), _value(words[cut + 1 : index] or item)
     return None if whole is None or over is None else whole + over / _PARTS[words[index]]
 
 
@@ -188,16 +188,16 @@ class QuantityMatch:
 
 def scan(text: str) -> list[QuantityMatch]:
     """Every number in the text (already made `plain`), in order."""
-    found: list[QuantityMatch] = []
+    matches: list[QuantityMatch] = []
     position = 0
     while run := _QUANTITY_RE["run"].search(text, position):
         if _QUANTITY_RE["raised"].search(text, max(0, run.start() - 4), run.start()):
             position = run.end()  # the 2 of m^2 or x^2
             continue
-        one = _read(text, run.start(), run.end(), floor=position)
-        found.append(one)
-        position = max(one.end, run.end())
-    return found
+        item = _read(text, run.start(), run.end(), floor=position)
+        matches.append(item)
+        position = max(item.end, run.end())
+    return matches
 
 
 def _with_power(text: str, end: int, digits: str) -> tuple[Fraction | None, int]:
@@ -331,13 +331,13 @@ def numeric_answer(text: str) -> Quantity | None:
     return _narrow(shown) if len(numbers) > 1 else _number_whole(shown, numbers[0])
 
 
-def part_of_more(text: str, one: QuantityMatch) -> bool:
+def part_of_more(text: str, match: QuantityMatch) -> bool:
     """Whether a number is a factor, a summand or a bound of something.
 
     `6*sqrt(2)` is not 6, `4i` not 4, `2 + sqrt(3)` not 2, `x > 5` not 5: a reader of
     numbers must refuse an answer whose number is only a piece. `text` is already `plain`.
     """
-    left, end = text[max(0, one.start - 60) : one.start], one.end
+    left, end = text[max(0, match.start - 60) : match.start], match.end
     if _NUMBER_RE["right"].match(text, end, end + 32):
         return True
     if len(text) - end <= 6 and _NUMBER_RE["i"].match(text, end):
@@ -345,8 +345,8 @@ def part_of_more(text: str, one: QuantityMatch) -> bool:
     return bool(_NUMBER_RE["left"].search(left)) and not _NUMBER_RE["tag"].search(left)
 
 
-def _number_whole(text: str, one: QuantityMatch) -> Quantity | None:
-    return None if part_of_more(text, one) else one.quantity
+def _number_whole(text: str, match: QuantityMatch) -> Quantity | None:
+    return None if part_of_more(text, match) else match.quantity
 
 
 def _chosen(text: str) -> str:
@@ -376,14 +376,14 @@ def _narrow(text: str) -> Quantity | None:
     _, equals, tail = sentence.rpartition("=")
     if equals and (after := scan(tail)):
         return _number_whole(tail, after[0])
-    if len({one.quantity for one in numbers}) == 1:
-        partly = any(part_of_more(sentence, one) for one in numbers)  # 2\sqrt{2}
+    if len({item.quantity for item in numbers}) == 1:
+        partly = any(part_of_more(sentence, item) for item in numbers)  # 2\sqrt{2}
         return None if partly else numbers[-1].quantity
     leads = [lead.strip(" $") for _, lead in _with_lead(numbers, sentence)][1:]
     if any(lead in ("to", "or", "and", "-", "through") for lead in leads):
         return None  # a range, or alternatives
     for clause in _clauses(numbers, sentence):
-        if len({one.quantity for one in clause}) == 1:
+        if len({item.quantity for item in clause}) == 1:
             return clause[0].quantity
     return None
 
@@ -395,15 +395,15 @@ def _clauses(
     main: list[QuantityMatch] = []
     free: list[QuantityMatch] = []
     governed = False
-    for one, lead in _with_lead(numbers, sentence):
+    for item, lead in _with_lead(numbers, sentence):
         if not _NUMBER_RE["subordinate"].search(lead):
             # "for 5 apples and 5 oranges": what governs the first governs the second.
             governed = bool(_NUMBER_RE["governed"].search(lead)) or (
                 governed and bool(_NUMBER_RE["also"].fullmatch(lead))
             )
-            main.append(one)
+            main.append(item)
             if not governed:
-                free.append(one)
+                free.append(item)
         elif main:
             break  # "…, when it cools by 65 and she adds 15": circumstances to the end
     return free, main
@@ -412,25 +412,25 @@ def _clauses(
 def in_main_clause(sentence: str) -> list[QuantityMatch]:
     """Numbers that no "since", "if" or "when" leads up to."""
     return [
-        one
-        for one, lead in _with_lead(scan(sentence), sentence)
+        item
+        for item, lead in _with_lead(scan(sentence), sentence)
         if not _NUMBER_RE["subordinate"].search(lead)
     ]
 
 
 def _telling_sentence(text: str) -> str:
     """The last sentence that concludes, else the last that holds a number."""
-    sentences = [one for one in _NUMBER_RE["sentence"].split(text) if scan(one)]
-    concluding = [one for one in sentences if _NUMBER_RE["concludes"].search(one)]
+    sentences = [part for part in _NUMBER_RE["sentence"].split(text) if scan(part)]
+    concluding = [sentence for sentence in sentences if _NUMBER_RE["concludes"].search(sentence)]
     return (concluding or sentences)[-1]
 
 
 def _with_lead(numbers: list[QuantityMatch], sentence: str) -> Iterator[tuple[QuantityMatch, str]]:
     """Each number with the words of its clause that lead up to it."""
     end = 0
-    for one in numbers:
-        yield one, sentence[end : one.start]
-        end = one.end
+    for item in numbers:
+        yield item, sentence[end : item.start]
+        end = item.end
 
 
 @lru_cache(maxsize=65536)
@@ -440,9 +440,9 @@ def number(text: str) -> Quantity | None:
     if not _NUMBER_RE["number_only"].fullmatch(shown.strip("() ")):
         said = spoken(shown) if shown.isascii() and len(shown) < 60 else None
         return Quantity(said[0]) if said and said[1:] == (0, len(shown.rstrip("."))) else None
-    found = scan(shown)
-    one = found[0].quantity if len(found) == 1 else None
-    return None if one is not None and one.comma else one
+    result = scan(shown)
+    quantity = result[0].quantity if len(result) == 1 else None
+    return None if quantity is not None and quantity.comma else quantity
 
 
 def numbers(text: str) -> list[Quantity]:
@@ -451,7 +451,7 @@ def numbers(text: str) -> list[Quantity]:
         text = text[calculation.end() :]
     counted = _NUMBER_RE["counted"].fullmatch(text)
     parts = [counted[1]] if counted else _NUMBER_RE["about"].split(text)
-    return [one for part in parts if (one := number(part)) is not None]
+    return [item for part in parts if (item := number(part)) is not None]
 
 
 def spoken_number(text: str, asked: ScoringInput | None) -> Quantity | None:
@@ -506,11 +506,11 @@ def rounds_to(got: Quantity, reference: Quantity) -> bool:
     return b.denominator > 1 and abs(a - b) * 10**places * 2 <= 1 and 20 * abs(a - b) <= abs(b)
 
 
-def _same_text(one: Fraction | str, other: Fraction | str) -> bool:
+def _same_text(fraction: Fraction | str, other: Fraction | str) -> bool:
     """Times and very long numbers; a time on the hour is that hour ("2:00 pm" answers "2")."""
-    if str(one) == str(other):
+    if str(fraction) == str(other):
         return True
-    first, second = (_TIME.fullmatch(str(value)) for value in (one, other))
+    first, second = (_TIME.fullmatch(str(value)) for value in (fraction, other))
     if not first or not second or not (first[2] or second[2]):
         return False
     halves = {first[3], second[3]} - {""}
@@ -547,7 +547,7 @@ def _one_float(a: Fraction, b: Fraction) -> bool:
     """Whether two values differ in the last digits of a float: 0.6666666666666666 and ...67."""
     if not 0 < abs(a - b) * 2**50 <= max(abs(a), abs(b)):
         return False
-    return any(15 <= _digits(one) <= 17 and one.denominator > 1 for one in (a, b))
+    return any(15 <= _digits(item) <= 17 and item.denominator > 1 for item in (a, b))
 
 
 def _digits(value: Fraction) -> int:
@@ -598,12 +598,12 @@ class Measure:
         if [unit for _, unit in self.parts] == [unit for _, unit in other.parts]:
             both = zip(self.parts, other.parts, strict=True)
             return all(agree(mine[0], theirs[0]) for mine, theirs in both)
-        one, same = _base(self), _base(other)
-        if one is None or same is None or one[0] != same[0]:
+        item, same = _base(self), _base(other)
+        if item is None or same is None or item[0] != same[0]:
             return False
-        near = _ROUNDED * max(abs(one[1]), abs(same[1]))
-        return one[1] == same[1] or (
-            abs(one[1] - same[1]) <= near and not _units_whole(self, other)
+        near = _ROUNDED * max(abs(item[1]), abs(same[1]))
+        return item[1] == same[1] or (
+            abs(item[1] - same[1]) <= near and not _units_whole(self, other)
         )
 
 
@@ -626,10 +626,10 @@ def measured(text: str) -> Measure | None:
             return None
         if not parts and _UNITS_RE["words"].search(gap) and not _UNITS_RE["named"].fullmatch(gap):
             return None
-        found = _unit_at(shown, number)
-        if found is None:
+        result = _unit_at(shown, number)
+        if result is None:
             return None
-        unit, end = found
+        unit, end = result
         parts.append((number.quantity, unit))
     if not parts or not _UNITS_RE["end"].fullmatch(shown, end):
         return None
@@ -641,9 +641,9 @@ def measure_at(text: str, got: Quantity) -> Measure | None:
     shown = plain(text[:2000])
     for number in scan(shown):
         if number.quantity == got:
-            found = _unit_at(shown, number)
-            if found is not None:
-                return Measure(((got, found[0]),))
+            unit = _unit_at(shown, number)
+            if unit is not None:
+                return Measure(((got, unit[0]),))
     return None
 
 
@@ -717,9 +717,9 @@ def _base(measure: Measure) -> tuple[str, Fraction] | None:
     return dimension, Fraction(total.magnitude)
 
 
-def _units_whole(one: Measure, other: Measure) -> bool:
+def _units_whole(measure: Measure, other: Measure) -> bool:
     """Whether one unit is a whole multiple of the other: nothing is rounded between them."""
-    sizes = [_base(Measure(((Quantity(Fraction(1)), m.parts[0][1]),))) for m in (one, other)]
+    sizes = [_base(Measure(((Quantity(Fraction(1)), m.parts[0][1]),))) for m in (measure, other)]
     if not all(size and size[1] for size in sizes):
         return True
     ratio = sizes[0][1] / sizes[1][1]  # type: ignore[index]

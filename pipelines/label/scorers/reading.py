@@ -87,14 +87,14 @@ def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
     if not any(one.hinted("supposed", around) or one.hinted("would", around) for one in languages):
         return False
     *before, own = _CLAUSES_RE["sentence"].split(text[max(0, start - 240) : start])
-    if any(one.search("supposed", own, 0, len(own)) for one in languages):
+    if any(language.search("supposed", own, 0, len(own)) for language in languages):
         return True
     rest = _CLAUSES_RE["sentence"].split(text[start : start + 120], maxsplit=1)[0]
     told = f"{own} {rest}"
     both = f"{next(filter(None, reversed(before)), '')} {own}"
     return any(
-        one.search("would", told, 0, len(told)) and one.search("supposes", both, 0, len(both))
-        for one in languages
+        item.search("would", told, 0, len(told)) and item.search("supposes", both, 0, len(both))
+        for item in languages
     )
 
 
@@ -171,7 +171,7 @@ _SURE = tuple(_TABLE["answer"])
 NAMES = {
     name: rank
     for rank, name in enumerate(
-        chain(_SURE, (noun for one in LANGUAGES[1:] for noun in one.nouns), _TABLE["perhaps"])
+        chain(_SURE, (noun for item in LANGUAGES[1:] for noun in item.nouns), _TABLE["perhaps"])
     )
 }
 _PERHAPS = frozenset(_TABLE["perhaps"])
@@ -256,10 +256,10 @@ def value(text: str, start: int, end: int) -> tuple[int, int, int, bool]:
         return first, last, min(end, stop + 1), stop < end
     if sign and sign in "[{(":
         depth = 0
-        for one in _ENVELOPE_RE["bracket"].finditer(text, start, min(end, start + 20_000)):
-            depth += (one[0] in "[({") - (one[0] in "])}")
+        for match in _ENVELOPE_RE["bracket"].finditer(text, start, min(end, start + 20_000)):
+            depth += (match[0] in "[({") - (match[0] in "])}")
             if depth == 0:
-                return start, one.end(), one.end(), True
+                return start, match.end(), match.end(), True
         return start, end, end, False
     stop = _ENVELOPE_RE["bare"].match(text, start, end).end()  # type: ignore[union-attr]
     last = start + len(text[start:stop].rstrip(" ,\t\r"))
@@ -269,7 +269,7 @@ def value(text: str, start: int, end: int) -> tuple[int, int, int, bool]:
 def elements(text: str, start: int, end: int) -> Iterator[Held]:
     """The answers in tags: `<answer>…</answer>`, `[ANSWER]…[/ANSWER]`, a last `<pick>…</pick>`."""
     opened: list[tuple[str, int, int]] = []
-    found: list[Held] = []
+    helds: list[Held] = []
     for tag in _tags(text, start, end):
         name = _plain(tag["name"] or tag["name2"])
         if not (tag["end"] or tag["end2"]):
@@ -282,14 +282,14 @@ def elements(text: str, start: int, end: int) -> Iterator[Held]:
         del opened[place:]
         if name in NAMES:
             sure = name not in _PERHAPS or name == "solution"
-            found.append(Held(first, tag.start(), sure, True, (outer, tag.end()), True))
+            helds.append(Held(first, tag.start(), sure, True, (outer, tag.end()), True))
         elif name not in _ENVELOPES_MARKUP and name not in _DRAFTS and tag["name"]:
             last = not text[tag.end() : end].strip(" \t\r\n.*`")
             if last and tag.start() - first <= _SHORT:
-                found.append(Held(first, tag.start(), True, True, (outer, tag.end()), True))
-    yield from found
+                helds.append(Held(first, tag.start(), True, True, (outer, tag.end()), True))
+    yield from helds
     for name, outer, first in opened[-1:]:  # never closed
-        if name in _SURE and (not found or found[-1].end < outer):
+        if name in _SURE and (not helds or helds[-1].end < outer):
             stop = text.find("\n", _skipped(text, first, end), end)
             stop = end if stop < 0 else stop
             yield Held(first, stop, True, False, (outer, stop), True)
@@ -298,11 +298,11 @@ def elements(text: str, start: int, end: int) -> Iterator[Held]:
 def named(text: str, name: str) -> tuple[int, int] | None:
     """Span of what the last tag or JSON key of a name holds; None where the text has none."""
     bare = re.escape(name)
-    found = list(re.finditer(rf"<\s?{bare}\s?>|\"{bare}\"\s{{0,4}}:\s{{0,4}}", text, re.IGNORECASE))
-    if not found:
+    items = list(re.finditer(rf"<\s?{bare}\s?>|\"{bare}\"\s{{0,4}}:\s{{0,4}}", text, re.IGNORECASE))
+    if not items:
         return None
-    start = found[-1].end()
-    if found[-1][0][0] == '"':
+    start = items[-1].end()
+    if items[-1][0][0] == '"':
         return value(text, start, len(text))[:2]
     stop = re.compile(rf"<\s?/\s?{bare}\s?>", re.IGNORECASE).search(text, start)
     return start, stop.start() if stop else len(text)
@@ -337,7 +337,7 @@ def thinking(text: str, start: int, end: int) -> Iterator[tuple[str, bool, tuple
 
 def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:
     """Spans of thinking that something follows, and whether the output ends within one."""
-    spans = [one.span() for one in STRUCK.finditer(text, 0, end)] if "~~" in text else []
+    spans = [match.span() for match in STRUCK.finditer(text, 0, end)] if "~~" in text else []
     floor = opening_of(text, end)
     if floor:
         spans.append((0, floor))
@@ -353,7 +353,7 @@ def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:
             # Templates may open the block before the output begins.
             own = [place for opener, place in opened if opener == name]
             spans.append((own[-1] if own else 0, tag.end()))
-        opened = [one for one in opened if one[0] != name]
+        opened = [item for item in opened if item[0] != name]
     within = any(name.startswith("think") and not text[:at].strip() for name, at in opened)
     return spans, within
 
@@ -372,7 +372,7 @@ def opening_of(text: str, end: int) -> int:
     """Index behind the sign with which a chat template opens the answer, else 0."""
     if not (("<" in text and "<|" in text) or ("[" in text and "[/INST]" in text)):
         return 0
-    behind = [one.end() for one in _ENVELOPE_RE["opens"].finditer(text, 0, end)]
+    behind = [match.end() for match in _ENVELOPE_RE["opens"].finditer(text, 0, end)]
     return behind[-1] if behind and text[behind[-1] : end].strip() else 0
 
 
@@ -434,14 +434,14 @@ def end_of_answer(text: str) -> int:
 
 
 def _first(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
-    for found in pattern.finditer(text, start, end):
-        before = text[start : found.start()]
-        if numbered := _RUN_ON_RE["numbered"].fullmatch(found[0]):
+    for match in pattern.finditer(text, start, end):
+        before = text[start : match.start()]
+        if numbered := _RUN_ON_RE["numbered"].fullmatch(match[0]):
             first = before.lstrip(" \t\n*#")
             if first.startswith(f"{numbered[1]}{int(numbered[2]) - 1}"):
                 continue  # "Q1: A", "Q2: B": a list
         if before.strip() and not (len(before) < 400 and _RUN_ON_RE["announced"].search(before)):
-            return found.start()
+            return match.start()
     return end
 
 
@@ -474,12 +474,12 @@ class Committed(NamedTuple):
 
 def stated(languages: list[Language], text: str, position: int, end: int) -> Committed | None:
     """The answer that a noun states, behind it or in front of it; None where it is denied."""
-    found: Committed | None = None
+    result: Committed | None = None
     for language in languages:
         mark = language["stated"].match(text, position, end)
         if mark is None:
-            one = None if found else _turned(language, text, position, languages)
-            found = found or (None if one and language.of_others(text, position) else one)
+            behind = None if result else _turned(language, text, position, languages)
+            result = result or (None if behind and language.of_others(text, position) else behind)
             continue
         if language.of_others(text, position):
             continue
@@ -489,10 +489,10 @@ def stated(languages: list[Language], text: str, position: int, end: int) -> Com
         refused = language.hinted("refused", text[start:stop]) and language["refused"]
         if refused and refused.match(text, start, stop):
             return None
-        one = _behind(language, text, mark, (start, stop), languages)
-        if one and (found is None or len(one.text) < len(found.text)):
-            found = one  # the language that knows the end of the sentence
-    return found
+        behind = _behind(language, text, mark, (start, stop), languages)
+        if behind and (result is None or len(behind.text) < len(result.text)):
+            result = behind  # the language that knows the end of the sentence
+    return result
 
 
 def _behind(
@@ -645,29 +645,29 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
             return committed(text[:HEAD], empty=empty, most=most)
         shift = len(text) - (MOST_READ - HEAD)
         return tuple(
-            one._replace(start=one.start + shift, end=one.end + shift)
-            for one in committed(text[shift:], empty=empty, most=most)
+            item._replace(start=item.start + shift, end=item.end + shift)
+            for item in committed(text[shift:], empty=empty, most=most)
         )
     end = end_of_answer(text)
     spans, within = drafts(text, end)
     held = _held(text, end, spans)
     lower = lowered(text)
-    skipped = [*spans, *(one.outer for one in held)]
+    skipped = [*spans, *(item.outer for item in held)]
     keywords = (*_MARKS_FIRST, *OTHER.of(lower), *chosen(lower))
-    found = list(_stated(text, occurrences(lower, keywords, end), end, skipped))
-    if not found and not held:
-        found = list(_stated(text, occurrences(lower, foreign(lower), end), end, skipped))
+    results = list(_stated(text, occurrences(lower, keywords, end), end, skipped))
+    if not results and not held:
+        results = list(_stated(text, occurrences(lower, foreign(lower), end), end, skipped))
     if within:  # what is stated in an unfinished draft is no answer
-        found = [one for one in found if one.kind in ("boxed", "hash")]
+        results = [item for item in results if item.kind in ("boxed", "hash")]
     for start, stop, sure, closed, _, tag in held:
         if empty or start < stop:
             kind = "field" if sure else "key"
-            found.append(Committed(kind, start, stop, text[start:stop], closed or tag))
-    found.sort(key=lambda one: one.start)
+            results.append(Committed(kind, start, stop, text[start:stop], closed or tag))
+    results.sort(key=lambda item: item.start)
     last = None if within else _boldline(text, end)
-    if last and (not found or found[-1].end < last.start):
-        found.append(last)
-    return tuple(found[-most:])
+    if last and (not results or results[-1].end < last.start):
+        results.append(last)
+    return tuple(results[-most:])
 
 
 def marks_before(text: str, end: int) -> bool:
@@ -689,23 +689,23 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     """Answers in envelopes, outside drafts and outside each other."""
     every = [*(objects(text, 0, end) if "{" in text else ()), *elements(text, 0, end)]
     every += calls(text, 0, end)
-    if len(tags := [one.outer for one in every if one.tag]) > 1:
+    if len(tags := [entry.outer for entry in every if entry.tag]) > 1:
         # of tags within tags the inner one holds the answer
         every = [
-            one
-            for one in every
-            if not (one.tag and any(one.start <= a < b <= one.end for a, b in tags))
+            entry
+            for entry in every
+            if not (entry.tag and any(entry.start <= a < b <= entry.end for a, b in tags))
         ]
-    every.sort(key=lambda one: (one.outer[0], -one.outer[1]))
+    every.sort(key=lambda entry: (entry.outer[0], -entry.outer[1]))
     kept: list[Held] = []
-    for one in every:
-        start, stop = trim(text, one.start, one.end)
-        inside = kept and one.outer[0] < kept[-1].outer[1]
+    for item in every:
+        start, stop = trim(text, item.start, item.end)
+        inside = kept and item.outer[0] < kept[-1].outer[1]
         if not inside and not _lies_in(start, spans):
-            inner = _inner(text, start, stop) if one.tag else None
+            inner = _inner(text, start, stop) if item.tag else None
             if inner is not None:  # "<answer>So the answer is 5.</answer>"
                 start, stop = inner.start, inner.end
-            kept.append(one._replace(start=start, end=stop))
+            kept.append(item._replace(start=start, end=stop))
     return kept
 
 
@@ -713,8 +713,8 @@ def _inner(text: str, start: int, stop: int) -> Committed | None:
     """The last mark within a tag."""
     lower = lowered(text)
     keywords = (*_MARKS_FIRST, *foreign(lower), *OTHER.of(lower))
-    found = list(_stated(text, occurrences(lower, keywords, stop), stop, [(0, start)]))
-    return found[-1] if found and found[-1].kind != "field" else None
+    inner = list(_stated(text, occurrences(lower, keywords, stop), stop, [(0, start)]))
+    return inner[-1] if inner and inner[-1].kind != "field" else None
 
 
 def _lies_in(position: int, spans: list[tuple[int, int]]) -> bool:
@@ -739,15 +739,15 @@ def _stated(
             later = (start for start, _ in skipped if start > position and text[start] != "~")
             stop = min(later, default=end)
         if keyword in SIGNS:
-            one = _signed(SIGNS[keyword], text, position, stop)
+            item = _signed(SIGNS[keyword], text, position, stop)
         elif keyword == "answer" and text[position + 6 : position + 7] in _MARKS_QUOTES:
-            one = _signed("field", text, position, stop)
+            item = _signed("field", text, position, stop)
         else:
-            one = stated(NOUNS[keyword], text, position, stop)
-        if one is not None and not _MARKS_RE["fence"].fullmatch(one.text):
-            yield one
+            item = stated(NOUNS[keyword], text, position, stop)
+        if item is not None and not _MARKS_RE["fence"].fullmatch(item.text):
+            yield item
             # A box is read as a whole; sentences may hold a further mark.
-            floor = one.end if one.kind == "boxed" else max(one.start, position + 1)
+            floor = item.end if item.kind == "boxed" else max(item.start, position + 1)
 
 
 def _signed(kind: str, text: str, position: int, end: int) -> Committed | None:
@@ -812,10 +812,10 @@ def closing_brace(text: str, start: int, end: int) -> int | None:
     if first < 0 or text.find("{", start, first) < 0:
         return first if first >= 0 else None
     depth = 1
-    for one in _MARKS_RE["brace"].finditer(text, start, min(end, start + LONGEST)):
-        depth += (one[0] == "{") - (one[0] == "}")
+    for match in _MARKS_RE["brace"].finditer(text, start, min(end, start + LONGEST)):
+        depth += (match[0] == "{") - (match[0] == "}")
         if depth == 0:
-            return one.start()
+            return match.start()
     return None
 
 
@@ -874,7 +874,7 @@ def settle(
     """
     if len(found) == 1:
         return SettledAnswer(0, False)
-    firm = [i for i, (one, _) in enumerate(found) if one.kind in _FIRM]
+    firm = [i for i, (item, _) in enumerate(found) if item.kind in _FIRM]
     chosen = firm[-1] if firm else len(found) - 1
     for index in range(chosen + 1, len(found)) if firm else ():
         one = found[index][0]
@@ -882,9 +882,9 @@ def settle(
         if one.kind in _OVERRIDES or corrects or _concludes(found[chosen][0], one, text):
             chosen = index
     counted = [
-        (one, value)
-        for index, (one, value) in enumerate(found)
-        if index <= chosen or (len(one.text) <= SHORT and _says_answer(one, text))
+        (item, value)
+        for index, (item, value) in enumerate(found)
+        if index <= chosen or (len(item.text) <= SHORT and _says_answer(item, text))
     ]
     return SettledAnswer(chosen, _contradicts(counted, text, same))
 
@@ -912,8 +912,8 @@ def _contradicts(
 ) -> bool:
     """Whether differing answers are side by side without a word of correction between."""
     return any(
-        not same(one, other) and not CHANGES.search(text, first.start, second.start)
-        for (first, one), (second, other) in pairwise(found[-8:])
+        not same(item, other) and not CHANGES.search(text, first.start, second.start)
+        for (first, item), (second, other) in pairwise(found[-8:])
     )
 
 
@@ -978,10 +978,10 @@ def adjacent(marks: Sequence[Committed], text: str, index: int) -> list[Committe
     Correction: … \\boxed{4}" does not.
     """
     run = [marks[index]]
-    for one in reversed(marks[:index]):
-        if not _joined(one, run[0], text):
+    for mark in reversed(marks[:index]):
+        if not _joined(mark, run[0], text):
             break
-        run.insert(0, one)
+        run.insert(0, mark)
     return run
 
 
@@ -1016,12 +1016,12 @@ def short_answer(
     `conflict`: marked answers differ.
     """
     marked = [
-        (one, clean(one.text))
-        for one in committed(output)
-        if one.kind not in ("stated", "final") or len(one.text) <= 120 or _is_list(one.text)
+        (item, clean(item.text))
+        for item in committed(output)
+        if item.kind not in ("stated", "final") or len(item.text) <= 120 or _is_list(item.text)
     ]
     if marked:
-        settled = settle(marked, output, lambda one, other: one == other)
+        settled = settle(marked, output, lambda item, other: item == other)
         last = marked[settled.index][0]
         if cut_within(last, output, truncated=truncated):
             return None
@@ -1044,7 +1044,7 @@ def whole_answer(output: str) -> tuple[str, tuple[int, int], bool] | None:
     `LONGEST_TEXT` the beginning.
     """
     end = end_of_answer(output[: 2 * MOST_READ])
-    fields = [one for one in committed(output) if one.kind in ("field", "boxed")]
+    fields = [item for item in committed(output) if item.kind in ("field", "boxed")]
     if fields:
         start, end = fields[-1].start, fields[-1].end
     else:
@@ -1070,7 +1070,7 @@ def _is_list(text: str) -> bool:
         return False
     items = _SHORT_RE["separator"].split(text)
     if len(items) > 3:
-        return all(len(one.split()) <= 5 for one in items)
+        return all(len(item.split()) <= 5 for item in items)
     return not _SHORT_RE["function"].search(text)
 
 
@@ -1079,8 +1079,8 @@ def _whole_list(output: str, mark: Committed) -> tuple[int, int]:
     begin = output.rfind("\n", 0, mark.start) + 1
     if mark.kind in ("stated", "final", "label") and begin:
         for kind in ("items", "lines"):
-            if (found := _SHORT_RE[kind].match(output, begin)) and found.end() > mark.end:
-                return begin, found.end()
+            if (match := _SHORT_RE[kind].match(output, begin)) and match.end() > mark.end:
+                return begin, match.end()
     return mark.start, mark.end
 
 
@@ -1106,10 +1106,10 @@ def numeral(answer: str) -> Hashable | None:
     Two plain numerals are one answer to `numeric` and `math` exactly when their
     values are equal; fractions, units and LaTeX are not plain.
     """
-    found = _NUMERAL.fullmatch(answer)
-    if found is None:
+    match = _NUMERAL.fullmatch(answer)
+    if match is None:
         return None
-    sign, whole, decimals = found.groups()
+    sign, whole, decimals = match.groups()
     return Decimal(f"{sign}{whole.replace(',', '')}{decimals or ''}")
 
 

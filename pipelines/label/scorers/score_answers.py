@@ -77,11 +77,11 @@ def score(
         BadInput: the scorer needs a reference.
     """
     accepted = (references,) if isinstance(references, str) else tuple(references)
-    found: Scorer = SCORERS.get(scorer, where="score")
-    if found.needs_reference and not accepted:
+    result: Scorer = SCORERS.get(scorer, where="score")
+    if result.needs_reference and not accepted:
         raise BadInput(f"{scorer!r} needs a reference", next_step="give the accepted answers")
     asked = ScoringInput(question, accepted, tuple(choices), dict(metadata or {}))
-    return found.score(asked, output)
+    return result.score(asked, output)
 
 
 def score_row(row: AnswerRow, scorer: str | None = None) -> dict[str, Any]:
@@ -99,19 +99,19 @@ def score_row(row: AnswerRow, scorer: str | None = None) -> dict[str, Any]:
     if not isinstance(name, str) or not name:
         how = "give --scorer NAME" + ("" if row.where == "--output" else ", or a field `scorer`")
         raise _bad(row, "names no scorer", f"{how}; known: {', '.join(SCORERS.names())}")
-    found = SCORERS.get(name, where="--scorer" if row.where == "--output" else row.where)
+    result = SCORERS.get(name, where="--scorer" if row.where == "--output" else row.where)
     output = fields.get("output")
     if not isinstance(output, str):
         raise _bad(row, "has no text in `output`", "give the model's answer as `output`")
     references = _texts(row, "references")
-    if found.needs_reference and not references:
+    if result.needs_reference and not references:
         raise _bad(row, f"has no `references`, which {name} needs", "add the accepted answers")
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise _bad(row, "has a `metadata` that is not an object", "give an object or leave it out")
     question, choices = str(fields.get("question") or ""), _texts(row, "choices")
     asked = ScoringInput(question, references, choices, metadata)
-    reading = found.score(asked, output)
+    reading = result.score(asked, output)
     return {key: getattr(reading, key) for key in _SAID}
 
 
@@ -121,10 +121,10 @@ def _texts(row: AnswerRow, key: str) -> tuple[str, ...]:
     if value is None:
         return ()
     values = value if isinstance(value, list) else [value]
-    for one in values:
-        if isinstance(one, bool) or not isinstance(one, str | int | float):
-            raise _bad(row, f"has a {type(one).__name__} in `{key}`", "give texts or numbers")
-    return tuple(str(one) for one in values)
+    for item in values:
+        if isinstance(item, bool) or not isinstance(item, str | int | float):
+            raise _bad(row, f"has a {type(item).__name__} in `{key}`", "give texts or numbers")
+    return tuple(str(entry) for entry in values)
 
 
 def _bad(row: AnswerRow, what: str, next_step: str) -> BadInput:

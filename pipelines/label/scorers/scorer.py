@@ -128,10 +128,10 @@ class Scorer:
         """
         name = asked.metadata.get("answer_in")
         if not isinstance(name, str):
-            found = self.read(asked, output)
-            if self.decides_equality and found.span and retracts(output, found.span[0]):
+            result = self.read(asked, output)
+            if self.decides_equality and result.span and retracts(output, result.span[0]):
                 return ScoreResult("abstain", reason="the output takes its answer back")
-            return found
+            return result
         span = named(output, name)
         if span is None:
             return ScoreResult("abstain", reason=f"no {name!r} in the output, as the source asks")

@@ -38,14 +38,14 @@ def class_of(task: str, text: str, choices: Sequence[str] = ()) -> str | None:
         if opening in words and opening in ("yes", "no", "true", "false"):
             return name
     # The longest name counts: "not entailment" also holds "entailment".
-    found = {
-        name: max(len(one) for one in named)
+    result = {
+        name: max(len(item) for item in named)
         for name, words in names.items()
-        if (named := [one for one in words if len(one) > 1 and _contains(answer, one)])
+        if (named := [word for word in words if len(word) > 1 and _contains(answer, word)])
     }
-    best = [name for name, size in found.items() if size == max(found.values())]
-    told = len(found) == 1 or (task == "rte" and len(found) == 2)
-    return best[0] if told and len(best) == 1 else None
+    best = [name for name, size in result.items() if size == max(result.values())]
+    mask = len(result) == 1 or (task == "rte" and len(result) == 2)
+    return best[0] if mask and len(best) == 1 else None
 
 
 def _contains(text: str, words: str) -> bool:
@@ -54,14 +54,14 @@ def _contains(text: str, words: str) -> bool:
 
 def _classified(task: str) -> Scorer:
     def read(asked: ScoringInput, output: str) -> ScoreResult:
-        wanted = {class_of(task, one, asked.choices) for one in asked.references} - {None}
+        wanted = {class_of(task, item, asked.choices) for item in asked.references} - {None}
         if not wanted:
             return ScoreResult("error", reason=f"no reference is a class of {task}")
-        found = short_answer(output, truncated=asked.truncated)
-        got = class_of(task, found[0][:400], asked.choices) if found else None
-        if found is None or got is None:
+        result = short_answer(output, truncated=asked.truncated)
+        got = class_of(task, result[0][:400], asked.choices) if result else None
+        if result is None or got is None:
             return ScoreResult("abstain", reason=f"names no single class of {task}")
-        _, span, conflict = found
+        _, span, conflict = result
         right = got in wanted
         return ScoreResult.of(right, output[slice(*span)], span, f"class {got}", conflict)
 

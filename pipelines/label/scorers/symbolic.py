@@ -59,10 +59,10 @@ def same(*texts: str) -> bool | None:
 
 def _settled(texts: tuple[str, ...], left: float) -> tuple[bool | None, bool, float]:
     try:
-        found = _WORKER.call(latex_equality.settled, left, *texts)
+        result = _WORKER.call(latex_equality.settled, left, *texts)
     except ProcessEnded:  # from outside: what is compared cannot end it
-        found = _WORKER.call(latex_equality.settled, left, *texts)
-    equal, limited, took = found
+        result = _WORKER.call(latex_equality.settled, left, *texts)
+    equal, limited, took = result
     if not limited or took < left or left == LIMIT:  # else the whole limit may be enough
         if len(_known) >= _MOST_REMEMBERED:
             _known.clear()

@@ -97,11 +97,11 @@ def rows_of(release: OpenRelease, layout: str) -> list[dict[str, Any]]:
 
 def grouped(rows: Iterable[Mapping[str, Any]], *columns: str) -> dict[Any, list[Any]]:
     """Value of a column, or tuple of values of several → rows."""
-    found: dict[Any, list[Any]] = {}
+    result: dict[Any, list[Any]] = {}
     for row in rows:
         key = tuple(row[name] for name in columns) if len(columns) > 1 else row[columns[0]]
-        found.setdefault(key, []).append(row)
-    return found
+        result.setdefault(key, []).append(row)
+    return result
 
 
 def file_name(name: str, taken: Collection[str], kept: str = "._-") -> str:
@@ -142,7 +142,7 @@ def embedllm_write(release: OpenRelease, folder: Path, options: Mapping[str, str
     rows = rows_of(release, "embedllm")
     by_split = grouped(rows, "split")
     for split, name in _FILES.items():
-        cells = ([row[one] for one in _EMBEDLLM_COLUMNS] for row in by_split.get(split, ()))
+        cells = ([row[item] for item in _EMBEDLLM_COLUMNS] for row in by_split.get(split, ()))
         write_csv(folder / name, _EMBEDLLM_COLUMNS, cells)
     orders = {"question": ("queries", "prompt"), "model": ("models", "model_id")}
     for name, (table, column) in orders.items():
@@ -171,22 +171,22 @@ def llmrouterbench_write(
     Raises:
         BadInput: no run is complete.
     """
-    files, written, left_out = [], 0, 0
+    files, result, left_out = [], 0, 0
     names: dict[str, str] = {}
     runs = grouped(rows_of(release, "llmrouterbench"), "task", "split", "model_id")
-    for parts, found in sorted(runs.items()):
+    for parts, value in sorted(runs.items()):
         task, split, model = parts
-        records = [row["record"] for row in found]
+        records = [row["record"] for row in value]
         sums = {name: _total(records, name) for name in _NUMBERS}
         if None in sums.values():
             left_out += 1
             continue
-        for one in parts:
-            names.setdefault(one, file_name(one, names.values()))
-        path = Path("results/bench", *(names[one] for one in parts), f"{names[model]}.json")
+        for part in parts:
+            names.setdefault(part, file_name(part, names.values()))
+        path = Path("results/bench", *(names[item] for item in parts), f"{names[model]}.json")
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         # The layout's loader reads no time: one that is unknown is left out, and not 0.
-        seconds = _total(found, "seconds")
+        seconds = _total(value, "seconds")
         run = {
             "performance": sum(record["score"] for record in records) / len(records),
             **({} if seconds is None else {"time_taken": seconds}),
@@ -196,7 +196,7 @@ def llmrouterbench_write(
         }  # fmt: skip
         _write_json(folder / path, run)
         files.append(path.as_posix())
-        written += len(records)
+        result += len(records)
     if not files:
         raise BadInput(
             "no run has the cost and tokens of all its answers, which this layout needs",
@@ -204,7 +204,7 @@ def llmrouterbench_write(
             next_step="state prices in the pool, or export another layout (embedllm, ulab)",
         )
     dropped = {"runs without all costs and tokens (files left out)": left_out} if left_out else {}
-    return Exported(tuple(files), written, dropped)
+    return Exported(tuple(files), result, dropped)
 
 
 #: What the layout's loader adds up.
@@ -247,17 +247,17 @@ def participants_write(release: OpenRelease, folder: Path, options: Mapping[str,
         )
     own = splits.filter(pc.equal(splits.column("scheme"), scheme))
     tests = own.filter(pc.equal(own.column("split"), "test")).column("query_id")
-    found = {"splits": own, "queries": _blanked(release.arrow("queries"), tests)}
+    result = {"splits": own, "queries": _blanked(release.arrow("queries"), tests)}
     known = {name for name in _WHOLE if name in release.tables}
     if not looked_for_duplicates(release.manifest.recipe):
         known.discard("duplicates")  # empty because nobody looked
-    found |= {name: release.arrow(name) for name in sorted(known)}
+    result |= {name: release.arrow(name) for name in sorted(known)}
     dropped = {}
     for name in _PARTS:
         table = release.arrow(name)
         kept = table.filter(pc.invert(pc.is_in(table.column("query_id"), value_set=_ids(tests))))
-        found[name], dropped[f"{name} of test questions"] = kept, table.num_rows - kept.num_rows
-    for name, table in found.items():
+        result[name], dropped[f"{name} of test questions"] = kept, table.num_rows - kept.num_rows
+    for name, table in result.items():
         write_parquet(folder / "data" / f"{name}.parquet", table)
     manifest = release.manifest
     about = {
@@ -265,8 +265,8 @@ def participants_write(release: OpenRelease, folder: Path, options: Mapping[str,
         "fingerprint": manifest.fingerprint, "scheme": scheme, "test_questions": len(tests),
     }  # fmt: skip
     write_json(folder / ABOUT, about)
-    files = (*(f"data/{name}.parquet" for name in found), ABOUT)
-    return Exported(files, found["labels"].num_rows, {k: n for k, n in dropped.items() if n})
+    files = (*(f"data/{name}.parquet" for name in result), ABOUT)
+    return Exported(files, result["labels"].num_rows, {k: n for k, n in dropped.items() if n})
 
 
 def _ids(column: pa.ChunkedArray) -> pa.Array:
@@ -306,13 +306,13 @@ def routellm_write(release: OpenRelease, folder: Path, options: Mapping[str, str
     names = strong, weak = _pair(release, options)
     rows = [row for row in rows_of(release, "routellm") if row["model_id"] in names]
     by_query = {
-        query: {row["model_id"]: row for row in found}
-        for query, found in grouped(rows, "query_id").items()
+        query: {row["model_id"]: row for row in result}
+        for query, result in grouped(rows, "query_id").items()
     }
-    both = {query: found for query, found in by_query.items() if len(found) == 2}
+    both = {query: result for query, result in by_query.items() if len(result) == 2}
     tasks: dict[str, list[dict[str, dict[str, Any]]]] = {}
-    for found in both.values():
-        tasks.setdefault(found[strong]["task"], []).append(found)
+    for item in both.values():
+        tasks.setdefault(item[strong]["task"], []).append(item)
     taken: list[str] = []
     for task, pairs in sorted(tasks.items()):
         taken.append(file_name(task, taken, kept="_-"))
@@ -321,9 +321,9 @@ def routellm_write(release: OpenRelease, folder: Path, options: Mapping[str, str
         )
         write_csv(folder / f"mmlu_{taken[-1]}.csv", ("prompt", *names), cells)
     battles = (
-        _battle(query, found, strong, weak)
-        for query, found in both.items()
-        if found[strong]["split"] == "train"
+        _battle(query, result, strong, weak)
+        for query, result in both.items()
+        if result[strong]["split"] == "train"
     )
     write_jsonl(folder / "battles.jsonl", battles)
     missing = len(by_query) - len(both)
@@ -438,12 +438,12 @@ def sprout_write(release: OpenRelease, folder: Path, options: Mapping[str, str])
     (folder / "data").mkdir()
     by_split = grouped(rows, "split")
     for split in _SPLITS:
-        found = [
+        results = [
             {**own[0]["question"], **{row["model_id"]: row["cell"] for row in own}}
             for own in grouped(by_split.get(split, ()), "query_id").values()
         ]
         name = f"data/{split}-00000-of-00001.parquet"
-        pq.write_table(pa.Table.from_pylist(found, schema), folder / name)
+        pq.write_table(pa.Table.from_pylist(results, schema), folder / name)
         files.append(name)
     costs = sum(row["cost_usd"] is not None for row in rows)
     return Exported(tuple(files), len(rows), {"costs in dollars": costs} if costs else {})
@@ -518,8 +518,8 @@ def _vectors(release: OpenRelease) -> tuple[np.ndarray, Any] | None:
         known = dict(zip(table.column("query_id").to_pylist(),
                          table.column("vector").to_pylist(), strict=True))  # fmt: skip
         ids = queries.column("query_id").to_pylist()
-        if all(one in known for one in ids):
-            return np.array([known[one] for one in ids], np.float32), encode
+        if all(item in known for item in ids):
+            return np.array([known[item] for item in ids], np.float32), encode
     return np.asarray(encode(prompts)[0], np.float32), encode
 
 
@@ -541,7 +541,7 @@ def _feature(row: Mapping[str, Any]) -> str:
         f"{row['price_in']:g} USD per million input tokens" if row.get("price_in") else "",
         f"{row['price_out']:g} USD per million output tokens" if row.get("price_out") else "",
     ]
-    return ", ".join(one for one in known if one)
+    return ", ".join(item for item in known if item)
 
 
 def _model(row: Mapping[str, Any]) -> dict[str, Any]:

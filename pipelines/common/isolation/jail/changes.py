@@ -33,8 +33,8 @@ def watch(trees: list[ast.Module], space: dict[str, Any]) -> None:
 
 
 def _changes(function: Callable[..., Any]) -> Callable[..., Any]:
-    found: Any = getattr(function, "changes", None)
-    return found if getattr(found, "of_the_program", False) else function
+    value: Any = getattr(function, "changes", None)
+    return value if getattr(value, "of_the_program", False) else function
 
 
 def _only_changes(node: ast.AST, read: set[str]) -> ast.AST | None:
@@ -42,13 +42,13 @@ def _only_changes(node: ast.AST, read: set[str]) -> ast.AST | None:
     if isinstance(node, ast.Expr):
         return node.value
     if isinstance(node, ast.Assign):
-        names = [one.id for one in node.targets if isinstance(one, ast.Name)]
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
         unread = len(names) == len(node.targets) and not read & {*names}
         return node.value if unread else None
     if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
         compared = node.test
         none = [isinstance(o, ast.Constant) and o.value is None for o in compared.comparators]
-        alike = all(isinstance(one, ast.Is | ast.Eq) for one in compared.ops)
+        alike = all(isinstance(item, ast.Is | ast.Eq) for item in compared.ops)
         return compared.left if none == [True] and alike else None
     return None
 
@@ -73,15 +73,15 @@ class Left:
 
     def meets(self, name: str, given: Given) -> None:
         """Note which earlier calls of the function for nothing changed what it is given now."""
-        now = {id(one) for one in _held(given)}
+        now = {id(item) for item in _held(given)}
         for other, number, held in self._changed:
-            if other == name and any(id(one) in now for one in held):
+            if other == name and any(id(item) in now for item in held):
                 self.met.add(number)
 
     def shown(self, given: Given) -> Given:
         """The arguments as the program left them, where the test keeps what they were."""
         listed, named = given
-        return [self._as_left(one) for one in listed], {
+        return [self._as_left(item) for item in listed], {
             k: self._as_left(v) for k, v in named.items()
         }
 
@@ -94,14 +94,14 @@ class Left:
         (listed, named), (listed_after, named_after) = given, after
         pairs = [*zip(listed, listed_after, strict=False)]
         pairs += [(value, named_after[key]) for key, value in named.items() if key in named_after]
-        for one, left in pairs:
-            if isinstance(one, (list, dict, set, bytearray)):
-                self._shown[id(one)] = (one, self._packed(one), left)
+        for item, left in pairs:
+            if isinstance(item, (list, dict, set, bytearray)):
+                self._shown[id(item)] = (item, self._packed(item), left)
         return True
 
     def _as_left(self, value: Any) -> Any:
-        one, was, left = self._shown.get(id(value), (None, None, None))
-        return left if one is value and one is not None and self._packed(value) == was else value
+        item, was, left = self._shown.get(id(value), (None, None, None))
+        return left if item is value and item is not None and self._packed(value) == was else value
 
 
 def _held(value: Any) -> Iterator[Any]:
@@ -109,8 +109,8 @@ def _held(value: Any) -> Iterator[Any]:
     if isinstance(value, (list, dict, set, bytearray)):
         yield value
     if isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _held(one)
+        for item in value:
+            yield from _held(item)
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _held(one)
+        for item in value.values():
+            yield from _held(item)

@@ -30,17 +30,17 @@ def same_output(shown: str, expected: str, job: dict[str, Any]) -> bool:
 
 def _same_number(a: str, b: str, tolerance: float) -> bool:
     try:
-        one, other = Decimal(a), Decimal(b)
+        item, other = Decimal(a), Decimal(b)
     except InvalidOperation:
         return False
-    if one.is_nan() or other.is_nan():
-        return one.is_nan() and other.is_nan()
-    return one == other or (tolerance > 0 and close(float(one), float(other), tolerance))
+    if item.is_nan() or other.is_nan():
+        return item.is_nan() and other.is_nan()
+    return item == other or (tolerance > 0 and close(float(item), float(other), tolerance))
 
 
-def close(one: float, other: float, tolerance: float) -> bool:
+def close(number: float, other: float, tolerance: float) -> bool:
     """Within the tolerance, relative or absolute, whichever is wider."""
-    return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+    return math.isclose(number, other, rel_tol=tolerance, abs_tol=tolerance)
 
 
 def same_value(result: Any, expected: Any, job: dict[str, Any]) -> bool:
@@ -53,8 +53,8 @@ def same_value(result: Any, expected: Any, job: dict[str, Any]) -> bool:
 
 def _matched(result: list[Any], expected: list[Any], tolerance: float) -> bool:
     left = list(expected)
-    for one in result:
-        place = next((i for i, other in enumerate(left) if _same(one, other, tolerance)), None)
+    for item in result:
+        place = next((i for i, other in enumerate(left) if _same(item, other, tolerance)), None)
         if place is None:
             return False
         left.pop(place)

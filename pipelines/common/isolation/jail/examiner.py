@@ -102,16 +102,16 @@ class Program:
     def _pack(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         return messages.pack((list(arguments), named), _number)
 
-    def _ask(self, request: Any, given: Any = None, used: bool = True) -> Any:
+    def _ask(self, request: Any, value: Any = None, used: bool = True) -> Any:
         if self.ended is not None:
             raise self.ended
         try:
-            return self._answer(request, given, used)
+            return self._answer(request, value, used)
         except (Failed, Missing, messages.Broken) as end:
             self.ended = end
             raise
 
-    def _answer(self, request: Any, given: Any, used: bool) -> Any:
+    def _answer(self, request: Any, value: Any, used: bool) -> Any:
         try:
             messages.send(self._requests, request)
         except OSError as error:
@@ -121,7 +121,7 @@ class Program:
             raise messages.Broken("a reply that is not in form")
         if isinstance(reply.get("missing"), str):
             raise Missing(reply["missing"][:100])
-        if given is not None and "after" in reply:
+        if value is not None and "after" in reply:
             if reply["after"] is False:
                 raise Failed("the program made an argument hold itself")
             after = messages.unpack(reply["after"], lambda number: Opaque(self, number))
@@ -130,8 +130,8 @@ class Program:
                     self.changed = self.changed or used
                 case _:
                     raise messages.Broken("arguments that are not in form")
-            if self._carry if used else not self.left.keeps(request["name"], given, after):
-                messages.restore(given, after)
+            if self._carry if used else not self.left.keeps(request["name"], value, after):
+                messages.restore(value, after)
         if "raised" in reply:
             raise _raised(reply)
         return messages.unpack(reply.get("value"), lambda number: Opaque(self, number))
@@ -233,7 +233,7 @@ def _functional(job: dict[str, Any], program: Program) -> None:
         wanted = [expected]
         if "arguments" in case and isinstance(expected, list) and len(expected) == 1:
             wanted.append(expected[0])  # APPS wraps some results in a list
-        if not any(compare.same_value(compare.listed(result), one, job) for one in wanted):
+        if not any(compare.same_value(compare.listed(result), item, job) for item in wanted):
             raise Failed(f"case {number} gave another result")
 
 

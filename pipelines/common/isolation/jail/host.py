@@ -125,13 +125,13 @@ def _start(
         start_new_session=True,
     )
     try:
-        written, _ = process.communicate(json.dumps(dict(job)).encode(), timeout=limits.wall_s)
+        result, _ = process.communicate(json.dumps(dict(job)).encode(), timeout=limits.wall_s)
     except subprocess.TimeoutExpired:
         return {"passed": False, "reason": f"not done after {limits.wall_s:g} s"}
     finally:
         _end(process)
     try:
-        said = json.loads(written)
+        said = json.loads(result)
     except ValueError:
         return {"broken": "the jail said nothing"}
     return said if isinstance(said, dict) else {"broken": "no result"}

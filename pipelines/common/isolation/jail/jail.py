@@ -194,11 +194,11 @@ def _needed(modules: list[str]) -> list[str]:
     """What an interpreter that is already running may still load from, `modules` included."""
     stdlib = os.path.dirname(os.path.realpath(os.__file__))
     named = [stdlib, os.path.join(os.path.realpath(sys.base_prefix), "lib"), *_SYSTEM]
-    found = sorted({*(path for path in named if os.path.isdir(path)), *modules})
+    results = sorted({*(path for path in named if os.path.isdir(path)), *modules})
     return [
         path
-        for path in found
-        if not any(path != other and path.startswith(f"{other}/") for other in found)
+        for path in results
+        if not any(path != other and path.startswith(f"{other}/") for other in results)
     ]
 
 

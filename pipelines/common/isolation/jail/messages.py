@@ -94,17 +94,17 @@ def restore(value: Any, after: Any) -> None:
     if the program had been called in the same process.
     """
     if isinstance(value, (list, tuple)) and isinstance(after, (list, tuple)):
-        for one, other in zip(value, after, strict=False):
-            restore(one, other)
+        for item, other in zip(value, after, strict=False):
+            restore(item, other)
         if isinstance(value, list):
             value[:] = [
-                one if _one_kind(one, other) else other
-                for one, other in zip_longest(value[: len(after)], after)
+                entry if _one_kind(entry, other) else other
+                for entry, other in zip_longest(value[: len(after)], after)
             ]
     elif isinstance(value, dict) and isinstance(after, dict):
         kept = {key: value[key] for key in after if key in value}
-        for key, one in kept.items():
-            restore(one, after[key])
+        for key, item in kept.items():
+            restore(item, after[key])
         value.clear()
         for key, other in after.items():
             value[key] = kept[key] if _one_kind(kept.get(key), other) else other
@@ -115,9 +115,9 @@ def restore(value: Any, after: Any) -> None:
         value[:] = after
 
 
-def _one_kind(one: Any, other: Any) -> bool:
+def _one_kind(value: Any, other: Any) -> bool:
     """Both are the same kind of thing that can be changed in place, so `restore` has done it."""
-    return type(one) is type(other) and isinstance(one, (list, dict, set, bytearray))
+    return type(value) is type(other) and isinstance(value, (list, dict, set, bytearray))
 
 
 _MANY: dict[str, Callable[[Any], Any]] = {"l": list, "t": tuple, "e": set, "z": frozenset}

@@ -46,15 +46,15 @@ def installed(modules: tuple[str, ...]) -> Shown:
             continue
         seen.add(key)
         try:
-            found = metadata.distribution(name)
+            distribution = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue  # needed on another platform, or only by an extra
-        for file in found.files or ():
+        for file in distribution.files or ():
             if file.parts and file.parts[0] not in ("..", "__pycache__"):
-                top = Path(str(found.locate_file(file.parts[0])))
+                top = Path(str(distribution.locate_file(file.parts[0])))
                 bind.add(str(top))
                 path.add(str(top.parent))
-        for requirement in found.requires or ():
+        for requirement in distribution.requires or ():
             if "extra ==" not in requirement and (needed := _NAME.match(requirement)):
                 waiting.append(needed[0])
-    return Shown(sorted(path), sorted(one for one in bind if Path(one).exists()))
+    return Shown(sorted(path), sorted(item for item in bind if Path(item).exists()))

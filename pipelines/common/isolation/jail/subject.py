@@ -34,29 +34,29 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
             request = messages.receive(requests)
         except messages.Broken:
             return
-        given: list[Any] = []
+        values: list[Any] = []
         try:
-            reply: dict[str, Any] = {"value": _answer(request, space, kept, keep, given)}
+            reply: dict[str, Any] = {"value": _answer(request, space, kept, keep, values)}
         except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
             kinds = [kind.__name__ for kind in type(error).__mro__]
             reply = {"raised": kinds, "text": _text(error), "missing": _missing(error)}
-        if given and (after := _after(request, given[0], keep)) is not None:
+        if values and (after := _after(request, values[0], keep)) is not None:
             reply["after"] = after
         messages.send(replies, reply)
 
 
-def _after(request: Any, given: Any, keep: Any) -> Any:
+def _after(request: Any, value: Any, keep: Any) -> Any:
     """The arguments as the call left them; None where it left them alone, False where they
     are no plain data any more."""
     try:
-        after = messages.pack(given, keep)
+        after = messages.pack(value, keep)
     except (ValueError, RecursionError):  # made to hold itself
         return False
     return None if after == request["with"] else after
 
 
 def _answer(
-    request: Any, space: dict[str, Any], kept: list[Any], keep: Any, given: list[Any]
+    request: Any, space: dict[str, Any], kept: list[Any], keep: Any, values: list[Any]
 ) -> Any:
     operation = request["do"]
     if operation == "load":
@@ -65,12 +65,12 @@ def _answer(
         names = [name for name in space if not name.startswith("__")]
         return messages.pack(names, keep)
     if operation == "call":
-        found: Any = kept[request["of"]] if "of" in request else space[request["name"]]
+        value: Any = kept[request["of"]] if "of" in request else space[request["name"]]
         for part in request.get("path", ()):
-            found = getattr(found, part)
+            value = getattr(value, part)
         arguments, named = messages.unpack(request["with"], kept.__getitem__)
-        given.append((arguments, named))
-        return messages.pack(found(*arguments, **named), keep)
+        values.append((arguments, named))
+        return messages.pack(value(*arguments, **named), keep)
     if operation == "run":
         return messages.pack(_run(request["source"], request["stdin"]), keep)
     raise ValueError(operation)

@@ -51,7 +51,7 @@ class Patterns(dict[str, re.Pattern[str]]):
         key = (name, lower.isascii())  # a text in ASCII has hints in ASCII only
         if (known := self._known.get(key)) is None:
             every = self.hints.get(name) or hints(self[name].pattern)
-            known = tuple(one for one in dict.fromkeys(every) if one.isascii() or not key[1])
+            known = tuple(item for item in dict.fromkeys(every) if item.isascii() or not key[1])
             self._known[key] = known
         return any(map(lower.__contains__, known))
 
