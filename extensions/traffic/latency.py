@@ -353,7 +353,6 @@ def under_promise(
     decision_s: Floats | float = 0.0,
     groups: Ints | None = None,
     resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> PromiseReport:
     """Percentile, violations, accuracy and cost of a policy's calls under a limit of latency.
 
@@ -367,7 +366,7 @@ def under_promise(
     known = ~np.isnan(seconds)
     whole = (seconds + decision_s)[known]
     tasks = None if groups is None else groups[known]
-    result = percentiles(whole, (share,), groups=tasks, resamples=resamples, seed=seed)[0]
+    result = percentiles(whole, (share,), groups=tasks, resamples=resamples)[0]
     late = whole > limit_s
     score, cost = score[known], cost[known]
     in_time = np.where(np.isnan(score), np.nan, np.where(late, 0.0, score))
@@ -375,7 +374,7 @@ def under_promise(
     low = high = np.full(4, np.nan)
     means = np.full(4, np.nan)
     if len(whole):
-        replicates = Draws(len(whole), resamples, seed, groups=tasks).means(values)
+        replicates = Draws(len(whole), resamples, 0, groups=tasks).means(values)
         units = len(whole) if tasks is None else len(np.unique(tasks))
         ends = [_ends(values[:, k], replicates[:, k], units, share=k < 3) for k in range(4)]
         low, high = np.array(ends).T

@@ -322,6 +322,9 @@ def _check_support(weights: Floats, draws: Draws) -> None:
 
 # Expected outcome of each arm, for the doubly robust estimate.
 
+#: Parts of the tasks, each of which is predicted by a fit on the others.
+_FOLDS = 5
+
 
 def expected_rewards(
     features: Floats,
@@ -330,9 +333,7 @@ def expected_rewards(
     task: Ints,
     arms: int,
     *,
-    folds: int = 5,
     ridge: float = 1.0,
-    seed: int = 0,
 ) -> Floats:
     """(n, arms) predictions of a ridge regression per arm, cross-fitted over tasks.
 
@@ -345,13 +346,13 @@ def expected_rewards(
         reward: (n,); NaN is not learned from.
     """
     codes = np.unique(task, return_inverse=True)[1]
-    fold = np.random.default_rng(seed).integers(0, folds, codes.max(initial=-1) + 1)[codes]
+    fold = np.random.default_rng(0).integers(0, _FOLDS, codes.max(initial=-1) + 1)[codes]
     inputs = np.column_stack([np.ones(len(arm)), features])
     penalty = ridge * np.eye(inputs.shape[1])
     penalty[0, 0] = 0
     values = np.empty((len(arm), arms))
     known = ~np.isnan(reward)
-    for item in range(folds):
+    for item in range(_FOLDS):
         held, learned = fold == item, (fold != item) & known
         mean = float(reward[learned].mean()) if learned.any() else 0.0
         for number in range(arms):

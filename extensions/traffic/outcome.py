@@ -414,37 +414,6 @@ def in_force(
         yield prices, at >= start if number else np.ones(len(steps), np.bool_)
 
 
-def break_even(
-    steps: Trajectories,
-    arm: Ints,
-    periods: Periods,
-    names: tuple[str, ...],
-    *,
-    between: tuple[float, float] = (-np.inf, np.inf),
-) -> dict[str, float]:
-    """Arm that `arm` pays more for than was recorded → factor on all of its prices at which `arm`
-    saves nothing, the others' prices as they are; of trajectories with both costs known.
-
-    What is saved falls linearly with that factor, so no simulation is needed.
-    """
-    answered = steps.answered(names)
-    means = _mean_completions(steps, names, 1, 0)[0]
-    usd = []
-    for policy in (answered, arm):
-        least, most, token = step_usd(steps, policy, periods, names)
-        usd.append((least + most) / 2 + np.where(policy != answered, token * means[policy], 0.0))
-    unknown = np.zeros(int(steps.trajectory[-1]) + 1)
-    np.add.at(unknown, steps.trajectory, np.isnan(usd[0]) | np.isnan(usd[1]))
-    told = ((unknown == 0) & began_between(steps, *between))[steps.trajectory]
-    recorded, routed = (
-        np.bincount(policy[told], item[told], len(names))
-        for policy, item in zip((answered, arm), usd, strict=True)
-    )
-    saved, more = recorded.sum() - routed.sum(), routed - recorded
-    factors = {name: 1 + saved / more[k] for k, name in enumerate(names) if more[k] > 1e-12}
-    return {name: float(factor) for name, factor in factors.items() if factor > 0}
-
-
 def _mean_completions(
     steps: Trajectories, names: tuple[str, ...], resamples: int, seed: int
 ) -> Floats:

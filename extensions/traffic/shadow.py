@@ -25,7 +25,6 @@ from routeyard.extensions.traffic.outcome import (
     UsageCost,
     assumptions,
     began_between,
-    break_even,
     cache_check,
     savings,
     usage_cost,
@@ -174,7 +173,6 @@ class ShadowReport:
         cannot: What this log cannot tell, one sentence each.
         after: Day from which the router is judged; None for the whole log.
         past: Router → what it saved before that day, where one was chosen.
-        break_even: Arm → factor on its prices at which the router saves nothing.
     """
 
     router: str
@@ -191,7 +189,6 @@ class ShadowReport:
     assumptions: list[str]
     after: str | None = None
     past: Mapping[str, DaySaving] = field(default_factory=dict)
-    break_even: Mapping[str, float] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
         """The page, in Markdown."""
@@ -236,11 +233,6 @@ class ShadowReport:
             yield (
                 f"From {self.savings.stops} on, to the end of the log, it costs more than what was "
                 "recorded (95 %; the day was chosen by the same data)."
-            )
-        for arm, factor in self.break_even.items():
-            yield (
-                f"With the prices of {arm} times about {factor:.3g}, and the others as they are, "
-                "it would save nothing."
             )
         yield from ("", "| day | trajectories | recorded USD | modelled USD | router USD | "
                          "saved USD (95 %) |")  # fmt: skip
@@ -349,7 +341,6 @@ def shadow(
         shares=_shares(steps, arm, names),
         usage=usage_cost(steps, periods),
         savings=saving,
-        break_even=break_even(steps, arm, periods, names, between=(start, np.inf)),
         achieved=result,
         check=cache_check(steps, last),
         findings=audit_steps(recorded.steps),

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
 
     from routeyard.schemas.errors import RouteyardError

@@ -38,11 +38,15 @@ SHOWN = 20
 _SQL = statements(Path(__file__).with_name("metering.sql"))
 #: Names of the checks, in the order in which findings are listed.
 CHECKS = tuple(name for name in _SQL if name not in ("answers", "found"))
-#: Check → the threshold that the share of bad answers must exceed; elsewhere any is too many.
-_LIMITS = {
-    name: name
-    for name in ("usage_missing", "cache_unwritten", "truncated", "refused", "price_unknown")
-} | {"latency": "latency_outliers"}
+#: Checks with a share in the recipe, and check → share of bad answers that is allowed; elsewhere
+#: any bad answer is too many.
+_SHARES = ("cache_unwritten", "truncated", "refused")
+_LIMITS = {"usage_missing": 0.0, "price_unknown": 0.0, "latency": 0.02}
+#: Values in the statements: rows that are shown, answers of a model before shares and rates are
+#: judged, tokens of slack around each bound (stop and template tokens), least tokens of a word.
+_VALUES = {
+    "shown": SHOWN, "min_answers": 20, "token_slack": 16, "tokens_per_word": TOKENS_PER_WORD,
+}  # fmt: skip
 #: Columns of an answer that the checks read; a release has no `total_tokens`, which a ledger knows.
 NEEDED = (
     "query_id", "model_id", "sample", "status", "text", "served_model", "prompt_tokens",
@@ -135,7 +139,7 @@ def audit(
         connection.execute(_SQL["answers"])
         results = []
         for check in CHECKS:
-            rows = _found(connection, check, limits)
+            rows = _found(connection, check)
             if check == "cache_unwritten":
                 rows = sorted([*rows, *_unshared(connection, stated, names)], key=_model)
             results += [item for row in rows if (item := _finding(check, limits, *row))]
@@ -196,12 +200,10 @@ def _model(row: _Row) -> str:
     return row[0]
 
 
-def _found(connection: Any, check: str, limits: Metering) -> list[_Row]:
+def _found(connection: Any, check: str) -> list[_Row]:
     sql = _SQL["found"].replace("{check}", _SQL[check])
-    values = {name: getattr(limits, name) for name in dir(limits) if f"${name}" in sql}
-    if "$tokens_per_word" in sql:
-        values["tokens_per_word"] = TOKENS_PER_WORD
-    return list(connection.execute(sql, values | {"shown": SHOWN}).fetchall())
+    values = {name: value for name, value in _VALUES.items() if f"${name}" in sql}
+    return list(connection.execute(sql, values).fetchall())
 
 
 def _finding(
@@ -216,10 +218,10 @@ def _finding(
 ) -> MeteringFinding | None:
     """The finding of a check, unless the share of bad answers is within its limit."""
     says = says if value is None else says.format(value)
-    if check in _LIMITS and judged is not None:
-        limit = float(getattr(limits, _LIMITS[check]))
+    limit = getattr(limits, check) if check in _SHARES else _LIMITS.get(check)
+    if limit is not None and judged is not None:
         # With few answers a share says nothing, unless none may be bad.
-        enough = limit == 0 or judged >= limits.min_answers
+        enough = limit == 0 or judged >= _VALUES["min_answers"]
         if not enough or count <= limit * judged:
             return None
         says = f"{says} (limit {limit:.0%})"

@@ -36,7 +36,7 @@ WITH counted AS (
            sum(count(*)) OVER (PARTITION BY model_id, part) AS total
     FROM counted GROUP BY model_id, part, tokens
     QUALIFY row_number() OVER (PARTITION BY model_id, part ORDER BY times DESC, tokens) = 1
-        AND total >= $min_answers AND times > $constant_count * total
+        AND total >= $min_answers AND times > 0.5 * total
 )
 SELECT *, format('answers with {} {} tokens each, whatever their length', tokens::BIGINT, side) AS says,
        n AS judged
@@ -110,8 +110,8 @@ WITH timed AS (
     FROM timed WHERE judged >= $min_answers
 )
 SELECT *, 'answers far slower than the rest' AS says FROM spread
-WHERE 0.6745 * (log - middle) / mad > $latency_z AND exp(log) > exp(middle) + $latency_floor_s
-QUALIFY count(*) OVER (PARTITION BY model_id) >= $latency_min_outliers
+WHERE 0.6745 * (log - middle) / mad > 8.0 AND exp(log) > exp(middle) + 5.0
+QUALIFY count(*) OVER (PARTITION BY model_id) >= 6
 
 -- name: price_unknown
 WITH unpriced AS (
@@ -155,7 +155,7 @@ SELECT *, left(prompt, 80) AS query_id, 0 AS sample,
        'canary prompts answered differently at the end' AS says
 FROM counted WHERE text_before IS DISTINCT FROM text_after
     OR served_before IS DISTINCT FROM served_after
-QUALIFY count(*) OVER (PARTITION BY model_id) > $canary_drift * judged
+QUALIFY count(*) OVER (PARTITION BY model_id) > 0.5 * judged
 
 -- name: found
 SELECT model_id, says, any_value(value), any_value(judged), count(*),

@@ -91,7 +91,6 @@ def from_preferences(
     *,
     validation: frozenset[str] = frozenset(),
     leave_out: frozenset[str] = frozenset(),
-    basis: str | None = None,
 ) -> Battles:
     """Battles of a `preferences` table (contract in `schemas`).
 
@@ -99,16 +98,14 @@ def from_preferences(
         vectors: embedding of each query_id.
         validation: queries whose battles go to `Battles.validation`.
         leave_out: queries whose battles are not used: those of the test.
-        basis: what decided the battles (`semantic_entropy`, `correctness`,
-            `judge:<name>`, `imported`). Battles of two bases are two opinions of
-            the same questions and are never in one training set.
+            Battles of two bases (`semantic_entropy`, `correctness`, `judge:<name>`, `imported`)
+            are two opinions of the same questions and are never in one training set.
 
     Raises:
-        BadInput: a question has no embedding, no battle is left, there is no
-            such basis, or there are several and none is named.
+        BadInput: a question has no embedding, no battle is left, or there are several bases.
     """
     columns = ("query_id", "model_a", "model_b", "winner_model_a", "winner_tie")
-    rows = of_one_basis(preferences, basis).select(list(columns)).to_pylist()
+    rows = of_one_basis(preferences).select(list(columns)).to_pylist()
     rows = [row for row in rows if row["query_id"] not in leave_out]
     missing = sorted({row["query_id"] for row in rows} - set(vectors))
     if missing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     Field,
@@ -255,31 +255,10 @@ class Informative(Strict):
 class Metering(Strict):
     """Thresholds of the metering audit (`routeyard audit WORKSPACE`)."""
 
-    usage_missing: ClassVar[float] = 0.0
-    """Share of a model's answers that may lack usage."""
-    price_unknown: ClassVar[float] = 0.0
-    """Share of a model's answers whose cost may be unknown."""
-    constant_count: ClassVar[float] = 0.5
-    """One completion count for more than this share of texts of different lengths."""
-    min_answers: ClassVar[int] = 20
-    """Answers a model needs before shares and rates are judged."""
-    token_slack: ClassVar[int] = 16
-    """Tokens of slack around each bound (stop and template tokens)."""
     truncated: Share = 0.05
     """Share of a model's answers that may be cut off."""
     refused: Share = 0.05
     """Share of a model's answers that may be refusals."""
-    latency_z: ClassVar[float] = 8.0
-    """Modified z-score of log latency above which a call is an outlier, and their share."""
-    latency_outliers: ClassVar[float] = 0.02
-    """Share of a model's answers that may be far slower than the rest."""
-    latency_floor_s: ClassVar[float] = 5.0
-    """Seconds above the model's median below which no call is an outlier: a machine that hiccups,
-    or a garbage collection, says nothing about a model."""
-    latency_min_outliers: ClassVar[int] = 6
-    """Fewest outliers that are a finding; one or two slow calls are no pattern."""
-    canary_drift: ClassVar[float] = 0.5
-    """Share of canary prompts whose answer may differ between start and end."""
     cache_unwritten: Share = 0.05
     """Share of a model's answers that may read more from a cache than any prompt of the hour before
     had: other traffic of the same account may have filled it."""

@@ -694,7 +694,6 @@ def leaderboard(
     results: Mapping[str, pa.Table],
     *,
     releases: Mapping[str, str] | None = None,
-    split: str = "test",
 ) -> pa.Table:
     """One row per (result file, router) with the metrics as columns, best accuracy first.
 
@@ -708,7 +707,7 @@ def leaderboard(
     """
     of = releases or {}
     tested = {
-        result: table.filter(pc.equal(table.column("split"), split)).to_pylist()
+        result: table.filter(pc.equal(table.column("split"), "test")).to_pylist()
         for result, table in sorted(results.items())
     }
     names = {row["metric"] for part in tested.values() for row in part}

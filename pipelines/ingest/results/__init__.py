@@ -495,7 +495,7 @@ class Results:
         return [note.says for note in self.notes if note.kind in ASKED]
 
 
-def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
+def read_results(path: Path) -> Results:
     """A stranger's file, folder or archive of results as the normal form, by its structure alone.
 
     Read are JSON, JSON lines, CSV, TSV, Parquet, YAML and zip files: a row per answer, a column per
@@ -504,9 +504,6 @@ def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
 
     Args:
         path: File or folder, as it is.
-        given: `arm`, `question`, `suite`, `sample`, `score`, `text`, `prompt`, `reference`, `cost`,
-            `prompt_tokens`, `completion_tokens`, `latency`, `status`, `error`, `split` → column,
-            where a person knows better.
 
     Raises:
         AggregatesOnly: the files hold figures of many questions each.
@@ -516,18 +513,18 @@ def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
         path, "the results hold a value that cannot be read",
         "name one file after the other to find it",
     ):  # fmt: skip
-        return _results(path, given or {})
+        return _results(path)
 
 
-def _results(path: Path, given: Mapping[str, str]) -> Results:
+def _results(path: Path) -> Results:
     paths, others = files_of(path)
-    harness = harness_of(paths) if not given else None
+    harness = harness_of(paths)
     if harness is not None:
         return _of_harness(*harness, path, len(paths))
     sets: list[AnswerSet] = []
     beside = _Beside()
     for group in groups_of(documents(paths, path)):
-        _read(group, given, sets, beside)
+        _read(group, sets, beside)
     if not sets:
         raise _refusal(beside.refused, path)
     left = f"{len(others)} file{'s' if len(others) != 1 else ''} of other kinds: not read"
@@ -587,16 +584,16 @@ class _Refused:
     notes: tuple[ReadingNote, ...] = ()
 
 
-def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside: _Beside) -> None:
+def _read(group: Group, sets: list[AnswerSet], beside: _Beside) -> None:
     """Add a group to the sets of answers, or to those that hold none."""
     table, told = unmelted(group.table())
     if group.trail == DOCUMENT and len(group.parts) < 2:
         return
     around = {name for name in group.around if not name.startswith("(key")}
-    if (why := why_pairs(table)) and not given:
+    if why := why_pairs(table):
         beside.refused.append(_Refused(group, why))
         return
-    done = assign(table, around, given)
+    done = assign(table, around)
     done.notes += (*group.notes, *told)
     if why := why_aggregate(done, around):
         beside.figures |= figures_of(done, [n for n in done.table.column_names if n[0] != "("])

@@ -360,8 +360,6 @@ def _family(table: pa.Table, name: str) -> float:
 
 def find_arm(done: Assigned, around: set[str]) -> None:
     """Give the arm a column; without one that names models, a table with columns of models rows."""
-    if "arm" in done.roles:
-        return
     table = done.table
     named, sure = _named(table)
     if (name := named if sure else _key_of_models(table)) is not None:

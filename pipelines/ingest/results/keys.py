@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -882,17 +881,14 @@ _OF_ROWS = (
 )  # fmt: skip
 
 
-def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assigned:
+def assign(table: pa.Table, around: set[str]) -> Assigned:
     """Roles of a group's columns; a role that no column fits is left out."""
-    done = Assigned(
-        table, {role: name for role, name in given.items() if name in table.column_names}
-    )
+    done = Assigned(table, {})
     find_arm(done, around)
     find_score(done, around)
     _question(done, around)
-    if "question" not in given:
-        misnumbered(done)
-    _no_reference(done, given)
+    misnumbered(done)
+    _no_reference(done)
     _texts_of(done, around)
     no_status_as_score(done)
     _error_objects(done, around)
@@ -935,10 +931,10 @@ def _error_objects(done: Assigned, around: set[str]) -> None:
     done.derive("error", text, (*plainly, *parts))
 
 
-def _no_reference(done: Assigned, given: Mapping[str, str]) -> None:
+def _no_reference(done: Assigned) -> None:
     """Take another score than one that says the same of every model's answer to a question."""
     name = done.roles.get("score")
-    if name is None or "score" in given or not _is_reference(done, name):
+    if name is None or not _is_reference(done, name):
         return
     done.others = [other for other in done.others if not _is_reference(done, other)]
     says = f"{name!r} says the same of all models' answers to each question"

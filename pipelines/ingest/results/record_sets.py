@@ -704,11 +704,7 @@ def _sets(document: Document, value: Any) -> Iterable[_Set]:
         for name, known in around.items():
             table = table.append_column(name, pa.array([known] * table.num_rows))
         places = pa.array([f"{document.name}{at}" for at in item.at], pa.string())
-        yield _erased(item), _placed(table, document, places), set(around), ""
-
-
-def _erased(one: RecordSet) -> tuple[str, ...]:
-    return one.trail or ("(list)",)
+        yield (item.trail or ("(list)",)), _placed(table, document, places), set(around), ""
 
 
 def _placed(table: pa.Table, document: Document, places: pa.Array) -> pa.Table:

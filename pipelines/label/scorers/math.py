@@ -79,7 +79,7 @@ def stated_value(text: str) -> str:
         formulas = [item for item in formulas if item.start() < sentence.start()]
     if explained := _STATEMENT_RE["explained"].match(shown):
         return _joined(text, shown, formulas, 0, explained.end())
-    words = re.findall(r"[A-Za-z]{2,}", _without_commands(shown))
+    words = re.findall(r"[A-Za-z]{2,}", re.sub("\\\\[a-zA-Z]+|\\x00", " ", shown))
     if not words or (
         not _STATEMENT_RE["maths"].search(shown)
         and all(map(_STATEMENT_RE["function"].fullmatch, words))
@@ -104,10 +104,6 @@ def stated_value(text: str) -> str:
 
 def _word(verb: str) -> bool:
     return verb[:1].isalpha()
-
-
-def _without_commands(text: str) -> str:
-    return re.sub(r"\\[a-zA-Z]+|\x00", " ", text)
 
 
 def _main(shown: str, start: int, stop: int) -> str:

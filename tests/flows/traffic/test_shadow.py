@@ -63,8 +63,6 @@ def test_cost_and_outcomes_with_propensities(tmp_path: Path) -> None:
         found.savings.total.modelled
     )
     assert found.savings.stops is None
-    # At ten times its price the small arm costs what the large one does.
-    assert found.break_even == {"small": pytest.approx(10)}
     assert found.achieved.estimate is not None
     by_name = {one.estimator: one for one in found.achieved.estimate.values}
     assert by_name.keys() == {"ips", "snips", "dr"}
@@ -122,8 +120,6 @@ def test_the_day_on_which_new_prices_make_the_router_wrong(tmp_path: Path) -> No
     ]
     found = shadow(logs, ["always:small"], pools=pools, resamples=300)
     assert found.savings.stops == "2026-11-03"
-    # Two days at 1 and two at 30, or as many of the large one at 10.
-    assert found.break_even["small"] == pytest.approx(20 / 31, rel=0.05)
     saved = [day.saved[0] for day in found.savings.days if day.saved]
     assert saved[0] > 0
     assert saved[1] > 0
