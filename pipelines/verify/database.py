@@ -324,8 +324,8 @@ def compare(
         summaries: Folder of the summaries, made again; empty without any.
     """
     try:
-        model_validate_json = Manifest.model_validate_json(manifest)
-        results = list(_compare(Path(path), model_validate_json, held, rows))
+        stated = Manifest.model_validate_json(manifest)
+        results = list(_compare(Path(path), stated, held, rows))
         return results or list(_summaries(Path(path), Path(summaries)) if summaries else ())
     except MemoryError:
         raise
@@ -338,8 +338,8 @@ def _compare(
 ) -> Iterator[str]:
     import duckdb
 
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connect:
-        result = objects(connect)
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
+        result = objects(connection)
     expected = _defined()
     if manifest.code_version != code_version():
         # Another version may have described a column in other words.

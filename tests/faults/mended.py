@@ -35,7 +35,7 @@ FAULTS: dict[str, Fault] = {
     "database": Fault(
         "nothing compared the database with the tables",
         "pipelines/verify/database.py",
-        "list(_compare(Path(path), told, held, rows))",
+        "list(_compare(Path(path), stated, held, rows))",
         "[]",
         f"{_RELEASES}[a macro of rows]",
     ),
@@ -70,8 +70,8 @@ FAULTS: dict[str, Fault] = {
     "providers": Fault(
         "answers were shared by the provider's label",
         "pipelines/collect/request.py",
-        "        identity = identity_of(provider)\n",
-        "        identity = provider.name\n",
+        "        return cls(identity_of(provider), ",
+        "        return cls(provider.name, ",
         "tests/calls/test_providers_are_not_names.py::"
         "test_two_recipes_with_one_label_and_two_servers_get_their_own_answers",
     ),
