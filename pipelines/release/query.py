@@ -183,7 +183,7 @@ def _label_rates(connection: Any, figures: Mapping[str, Any]) -> None:
 # A DuckDB connection that can read the sealed Parquet of one release and do nothing else.
 
 
-def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = None) -> Any:
+def connect(release: Path, *, memory_limit: str = "4GB") -> Any:
     """Read-only connection with every table of the release by name.
 
     All of them are views over the Parquet files that the manifest seals. The
@@ -219,8 +219,6 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
         _number(connection, views, summaries)
         _label_rates(connection, manifest.figures)
         allowed = ", ".join(map(quoted, [*views.values(), *summaries.values()]))
-        if threads:
-            connection.execute(f"SET threads = {threads}")
         for setting in (
             f"allowed_paths = [{allowed}]",
             "temp_directory = ''",
