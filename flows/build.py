@@ -34,6 +34,7 @@ from routeyard.flows.workspace import (
     check_build,
     complete_stage,
     fixtures,
+    keeping,
     reached_code,
 )
 from routeyard.pipelines.common import files as named_files
@@ -85,7 +86,7 @@ def build(
     context = BuildContext(checked.name, root, base, jobs, shards)
     if checked.hidden_states is not None:
         identity_of(checked.hidden_states.weights)  # before anything is paid for
-    with fixtures(checked, root):
+    with fixtures(checked, root), keeping():
         return _stages(checked, recipe, context, until)
 
 

@@ -184,15 +184,15 @@ def _definitions(tree: ast.Module) -> dict[str, ast.AST]:
 
 def _bound(nodes: Iterable[ast.AST], module: str) -> dict[str, tuple[str, str]]:
     """Local name → (module, attribute or "") of `import` and `from … import` statements."""
-    bound = {}
+    imported = {}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for name in node.names:
-                bound[name.asname or name.name] = (node.module, name.name)
+                imported[name.asname or name.name] = (node.module, name.name)
         elif isinstance(node, ast.Import):
             for name in node.names:
-                bound[name.asname or name.name.partition(".")[0]] = (name.name, "")
-    return bound
+                imported[name.asname or name.name.partition(".")[0]] = (name.name, "")
+    return imported
 
 
 def _imports(name: str, path: Path, tree: ast.Module) -> frozenset[str]:
@@ -669,7 +669,29 @@ def read_shards(shards: Iterable[Path], table: str) -> pa.Table:
 def read_all(folder: Path) -> dict[str, pa.Table]:
     """Every contract table that a stage folder holds."""
     files = sorted(folder.glob("*.parquet"))
-    return {file.stem: read_shards([file], file.stem) for file in files if file.stem in CONTRACTS}
+    key = tuple((str(item), item.stat().st_mtime_ns, item.stat().st_size) for item in files)
+    if _kept is None or key not in _kept:
+        tables = {f.stem: read_shards([f], f.stem) for f in files if f.stem in CONTRACTS}
+        if _kept is None:
+            return tables
+        _kept.clear()
+        _kept[key] = tables
+    return dict(_kept[key])
+
+
+#: Files → the tables of the folder that was last read whole, while they are kept.
+_kept: dict[tuple[tuple[str, int, int], ...], dict[str, pa.Table]] | None = None
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Tables of the folder that `read_all` read last are kept: several stages ask for the same."""
+    global _kept
+    before, _kept = _kept, {}
+    try:
+        yield
+    finally:
+        _kept = before
 
 
 def of_models(table: pa.Table, models: pa.Table) -> pa.Table:

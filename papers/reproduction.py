@@ -537,7 +537,8 @@ def stands_of(
         cache: Where embeddings and predictions are kept.
     """
     embed = {releases[name] for name in releases if paper.benchmarks[name].embed}
-    places = set(releases.values())
+    # In the order of the paper: the last bits of vectors depend on what was embedded before.
+    places = dict.fromkeys(releases.values())
     learnt = {releases.get(paper.benchmarks[n].trained_on or "", p) for n, p in releases.items()}
     whole = {spot: read_with(spot, also) for spot in places}
     tables = {}

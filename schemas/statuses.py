@@ -1,13 +1,16 @@
 """How responses end: the one list of statuses, what each means for a label, and others' words.
 
-`contracts.yaml` describes each. A status never says whether a text is right; it says what a label
-is where no scorer could read an answer.
+`contracts.yaml` describes each, `statuses.yaml` holds the words. A status never says whether a text
+is right; it says what a label is where no scorer could read an answer.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from pathlib import Path
+
+import yaml
 
 from routeyard.schemas.contracts import CONTRACTS
 
@@ -18,77 +21,20 @@ ANSWERLESS = ("error", "timeout", "unanswered")
 #: The model replied and gave no answer to read: incorrect, and reported by status.
 NO_CREDIT = ("truncated", "refused", "empty")
 
-#: Status → words that servers, harnesses and files use for it, besides its name.
-_WORDS = {
-    "ok": "stop stopped success successful succeeded completed complete done finished eos end_turn "
-    "stop_sequence tool_calls function_call answered passed resolved solved correct right accepted "
-    "incorrect wrong unresolved unsolved not_resolved not_solved no_error eos_token eos_found "
-    "stop_token eot endoftext end_of_text finish_reason_stop",
-    "truncated": "length max_tokens max_output_tokens max_length model_length token_limit "
-    "incomplete cut_off context_length model_context_window_exceeded",
-    "refused": "content_filter safety refusal recitation prohibited_content blocked filtered "
-    "blocklist spii",
-    "empty": "no_content no_output blank empty_patch empty_response empty_answer empty_output "
-    "empty_completion empty_text no_patch no_text",
-    "error": "not_found errored failed failure fail unsuccessful exception crash crashed "
-    "expired invalidrequesterror runtimeerror runtime_error unknown_error internal",
-    "timeout": "timeouterror readtimeout",
-    "unanswered": "not_answered not_attempted missing skipped no_response no_answer no_generation "
-    "not_run not_submitted",
-    "ungraded": "not_graded unscored not_scored pending",
+_TABLE = yaml.safe_load((Path(__file__).parent / "statuses.yaml").read_text(encoding="utf-8"))
+_STATUS_OF: dict[str, str] = {
+    word: status for status, words in _TABLE["words"].items() for word in (status, *words.split())
 }
-_STATUS_OF = {word: status for status, words in _WORDS.items() for word in (status, *words.split())}
 #: Words that say of an answer that it is wrong, and of a call that it failed: the rest of the row
 #: tells which.
 FAILED = ("failed", "failure", "fail", "unsuccessful")
-#: What an error is of, and what it says of that.
-_OF = (
-    r"(?:api|https?|servers?|service|network|connection|connect|socket|dns|ssl|tls|proxy|gateway|"
-    r"upstream|backend|provider|client|request|transport|protocol|stream|host|harness|sandbox|"
-    r"docker|container|infra\w*|env\w*|setup|install|auth\w*|permission|credentials?|account|"
-    r"engine|inference|generation|openai|azure|anthropic|google|bedrock|vertex|litellm|llm)"
-)
-_BAD = (
-    r"(?:errors?|exceptions?|issue|fail\w*|fault|refused|reset|abort\w*|closed|lost|dropped|broken|"
-    r"down|crash\w*|problem|denied|disconnect\w*|terminated|unreachable|not found|invalid|blocked)"
-)
-#: Families of meaning, the first that fits counts. A text is in lower case, its words apart.
-_FAMILIES = tuple(
-    (re.compile(rf"(?<![a-z0-9])(?:{pattern})(?![a-z0-9])"), status)
-    for pattern, status in (
-        (r"time ?outs?|e?timed ?out|deadline exceeded", "timeout"),
-        # The service failed, whatever it was to do.
-        (r"rate ?limit\w*|rate \w+ limit\w*|throttl\w*|"
-         r"too many (?:requests|calls|connections|tokens|concurrent \w+)|[tr]p[md]|quotas?|"
-         r"overload\w*|"
-         r"(?:at|over|no|exceeded|server|engine) capacity|capacity exceeded|resource exhausted|"
-         r"(?:server|engine|model|service|system) busy|unavailable|outage|maintenance|"
-         r"insufficient (?:quota|funds|balance|credits?)|payment required|billing|"
-         r"(?:usage|spend\w*|credit) limit", "error"),
-        (r"content (?:policy |management )?(?:filter\w*|violation|policy|risk|blocked)|"
-         r"(?:finish reason )?content ?filter\w*|safety\w*|moderat\w*|(?:ai )?policy violation|"
-         r"violat\w+|guardrails?|data inspection|sensitive|prohibited|recitation|flagged|"
-         r"(?:prompt|response|output|input|answer) (?:was )?(?:blocked|filtered)|refusal|"
-         r"(?:model|assistant) refused", "refused"),
-        (rf"{_OF} (?:\w+ ){{0,2}}{_BAD}|{_BAD} (?:by |of |in )?(?:the )?{_OF}|"
-         r"internal (?:\w+ )?(?:error|fault)|bad (?:gateway|request)|invalid (?:request|argument|"
-         r"(?:api )?key|model)|unauthori[sz]ed|unauthenticated|forbidden|"
-         r"(?<!file )(?<!module )not found error|"
-         r"(?:model|engine|deployment|resource|endpoint|route|page|url|host) (?:\w+ )?not found|"
-         r"unprocessable\w*|unimplemented|failed precondition|data loss|cancell?ed|cancell?ation|"
-         r"abort\w*|killed|interrupted|preempted|evicted|unreachable|disconnect\w*|hang up|"
-         r"broken pipe|e?conn(?:ection)? ?(?:reset|refused|aborted)|enotfound|epipe|oom|"
-         r"out of memory|crash\w*|context (?:length|window|size|limit)\w* ?(?:exceeded|error)\w*|"
-         r"context (?:length|window) \w+ error|prompt too long|(?:unknown|unexpected) (?:error|"
-         r"exception)", "error"),
-        (r"length finish|max(?:imum)? (?:\w+ ){0,2}(?:tokens?|length)(?: reached| exceeded)?|"
-         r"(?:token|length|output) limit(?: reached| exceeded)?|cut ?off|truncated", "truncated"),
-        (r"refus\w*|declined", "refused"),
-    )
-)  # fmt: skip
-#: Beside these alone a number is a code of HTTP; `4xx` is one anywhere.
-_CODE = frozenset(["http", "https", "status", "code", "error", "err", "e", "response", "resp",
-                   "exception", "statuscode"])  # fmt: skip
+_OF, _BAD = (f"(?:{'|'.join(_TABLE[part])})" for part in ("of", "bad"))
+_FAMILIES: list[tuple[re.Pattern[str], str]] = [
+    (re.compile(rf"(?<![a-z0-9])(?:{'|'.join(pieces)})(?![a-z0-9])".replace("{of}", _OF)
+                .replace("{bad}", _BAD)), status)
+    for status, *pieces in _TABLE["families"]
+]  # fmt: skip
+_CODE = {*_TABLE["code"]}
 #: Words from which a status is a sentence.
 _SENTENCE = 10
 #: What turns the meaning of a word round.
@@ -165,11 +111,6 @@ def says_failed(text: object) -> bool:
     return len(said := str(text or "")) <= 2_000 and _FAILED_TEXT.search(said) is not None
 
 
-#: Values of an error's column that say that there was none.
-_NO_ERROR = frozenset(["", "none", "null", "nan", "false", "no", "0", "0.0", "n/a", "na", "-", "{}",
-                       "[]", "ok", "success", "no error", "no_error"])  # fmt: skip
-
-
 def attempt_status(
     word: object, *, text: object, score: object, finish: object = None, error: object = None
 ) -> str | None:
@@ -192,7 +133,7 @@ def attempt_status(
         return stated
     if _says(finish):
         stated = _stated(finish)
-    if error is not None and str(error).strip().lower() not in _NO_ERROR:
+    if error is not None and str(error).strip().lower() not in _TABLE["no_error"]:
         ended = status_of(error)
         return ended if ended in (*ANSWERLESS, "refused") else "error"
     return stated

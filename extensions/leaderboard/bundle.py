@@ -128,17 +128,17 @@ def check_files(folder: Path) -> None:
     for name in FILES:
         path = folder / name
         try:
-            lstat = path.lstat()
+            status = path.lstat()
         except OSError as error:
             raise BadInput(
                 f"the bundle has no {name}",
                 where=str(folder),
                 next_step="make it again: routeyard submit ROUTER --to PLACE",
             ) from error
-        if not stat.S_ISREG(lstat.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise BadInput(f"{name} is no regular file", where=str(folder))
         most = MOST_TEXT if name == SUBMISSION else MOST_TABLE
-        if lstat.st_size > most:
+        if status.st_size > most:
             raise BadInput(f"{name} is larger than {most:,} bytes", where=str(folder))
 
 

@@ -241,18 +241,18 @@ class ArmsReport:
         lines: dict[tuple[str, str, str], list[AxisStep]] = {}
         for step in self.steps:
             lines.setdefault((step.model, step.axis, step.fixed), []).append(step)
-        monotone = {}
+        sentences = {}
         for line, steps in lines.items():
             rises = [item.rises for item in steps]
             falls = [" → ".join(item.names) for item in steps if item.rises is False]
             if falls:
-                monotone[line] = f"more is not always better: it falls from {', '.join(falls)}"
+                sentences[line] = f"more is not always better: it falls from {', '.join(falls)}"
             elif all(rises):
-                monotone[line] = "more is better at every step"
+                sentences[line] = "more is better at every step"
             else:
                 unclear = [" → ".join(item.names) for item in steps if item.rises is None]
-                monotone[line] = f"whether more is better is unknown from {', '.join(unclear)}"
-        return monotone
+                sentences[line] = f"whether more is better is unknown from {', '.join(unclear)}"
+        return sentences
 
 
 def _step(step: AxisStep) -> Iterator[str]:

@@ -300,8 +300,8 @@ def _wrong(key: tuple[object, ...], question: BankQuestion) -> str:
     if question.scorer == "numeric":
         value = float(right)
         candidates = (value + 1, value - 1, value + 10, value * 2, value * 10, value + 3, value - 7)
-        wrong = [c for c in candidates if abs(c - value) > 1e-9]
-        return f"{wrong[int(luck * luck * len(wrong))]:.10g}"
+        misses = [c for c in candidates if abs(c - value) > 1e-9]
+        return f"{misses[int(luck * luck * len(misses))]:.10g}"
     rivals = [x for x in _golds(question.task) if x not in question.references]
     start = int(uniform(question.id, "rivals") * len(rivals))
     return rivals[(start + int(luck * luck * 6)) % len(rivals)]

@@ -208,9 +208,9 @@ class Tables(Mapping[str, pa.Table]):
 
     def also(self, name: str, table: pa.Table) -> Tables:
         """These tables and one more, or another in its place."""
-        without = self.without(name)
-        without._readers[name] = lambda: table
-        return without
+        more = self.without(name)
+        more._readers[name] = lambda: table
+        return more
 
     def without(self, name: str) -> Tables:
         """These tables but one."""

@@ -44,8 +44,8 @@ class Answers:
         """What `make` finds; made once, for several checks."""
         if name not in self._kept:
             self._kept[name] = make(self)
-        t: T = self._kept[name]
-        return t
+        kept: T = self._kept[name]
+        return kept
 
     @cached_property
     def free_rows(self) -> Mask:
@@ -179,8 +179,8 @@ class Answers:
 def sums(groups: Codes, values: Floats, size: int) -> Floats:
     """(size,) sum of the known values of each group."""
     known = ~np.isnan(values)
-    bincount = np.bincount(groups[known], weights=values[known], minlength=size)
-    return np.asarray(bincount, dtype=np.float64)
+    totals = np.bincount(groups[known], weights=values[known], minlength=size)
+    return np.asarray(totals, dtype=np.float64)
 
 
 def counts(groups: Codes, size: int, where: Mask | None = None) -> Floats:
@@ -405,12 +405,12 @@ def siblings(p: Floats) -> tuple[Floats, Floats]:
 def odd_cells(grid: CellGrid) -> list[tuple[int, int]]:
     """(arm, suite) of cells that fit neither, the strangest first."""
     noise = np.sqrt(np.clip(grid.p * (1 - grid.p), 0.01, None) / np.maximum(grid.n, 1))
-    fmax = np.fmax(grid.low - grid.p, grid.p - grid.high)
+    distance = np.fmax(grid.low - grid.p, grid.p - grid.high)
     with np.errstate(invalid="ignore"):
-        odd = np.any([(np.abs(grid.z) > z) & (fmax > gap) for z, gap in ODD], axis=0)
-        odd &= fmax > 4 * noise
+        odd = np.any([(np.abs(grid.z) > z) & (distance > gap) for z, gap in ODD], axis=0)
+        odd &= distance > 4 * noise
         # Not one right answer, where the weakest sibling's rate lets expect a dozen.
         odd |= (grid.p == 0) & (grid.low * grid.n > 12)
-    argwhere = np.argwhere(odd)
-    order = np.argsort([-abs(grid.z[a, s]) for a, s in argwhere], kind="stable")
-    return [(int(argwhere[k][0]), int(argwhere[k][1])) for k in order]
+    places = np.argwhere(odd)
+    order = np.argsort([-abs(grid.z[a, s]) for a, s in places], kind="stable")
+    return [(int(places[k][0]), int(places[k][1])) for k in order]

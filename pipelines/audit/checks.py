@@ -42,7 +42,7 @@ from routeyard.pipelines.audit.errors import not_graded
 from routeyard.pipelines.audit.exchanges import exchanged, in_blocks
 from routeyard.pipelines.audit.rows import coverage
 from routeyard.pipelines.common.pool import same_model
-from routeyard.pipelines.common.sql import runner
+from routeyard.pipelines.common.sql import head_of, runner
 from routeyard.schemas.contracts import statements
 
 # Cells and suites that fit nothing: anomalies, exchanged arms, broken graders, solved suites.
@@ -330,10 +330,10 @@ def _money(value: float) -> str:
 ALONE, TOLD = 2, 3
 
 
-def by_severity(founds: Iterable[Found]) -> Iterator[list[Found]]:
+def by_severity(findings: Iterable[Found]) -> Iterator[list[Found]]:
     """What a check found, each alone; of one severity together where there are many."""
     listed: dict[str | None, list[Found]] = {}
-    for item in founds:
+    for item in findings:
         listed.setdefault(item.severity, []).append(item)
     for some in listed.values():
         if len(some) > ALONE:
@@ -369,9 +369,9 @@ def together(some: Sequence[Found]) -> Found:
 def _written_in_sql() -> Iterator[AuditCheck]:
     """The checks of `recording.sql`, whose heads say what they need and what mends them."""
     for kind, sql in statements(_SQL).items():
-        head = dict(re.findall(r"^-- (needs|severity|mends|key): (.+)$", sql, re.MULTILINE))
-        if head:
-            needs = tuple(re.findall(r"\w+", head.pop("needs", "")))
+        if kind not in _PREPARED:
+            head = head_of(sql, ("needs", "severity", "mends", "key"), kind)
+            needs = tuple(re.findall(r"\w+", head.pop("needs").replace("nothing", "")))
             yield AuditCheck(kind=kind, find=None, needs=needs, **head)
 
 
@@ -395,8 +395,8 @@ def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
     with runner(_SQL, {"a": pa.table(made)}) as run:
         run.connection.create_function("same_model", same_model, ["VARCHAR"] * 2, "BOOLEAN")
         run.connection.create_function("repr", repr, ["VARCHAR"], "VARCHAR")
-        run.connection.execute(run.statements["macros"])
-        run.keep("zeros", "limits")
+        run.connection.execute(run.statements[_PREPARED[0]])
+        run.keep(*_PREPARED[1:])
 
         def found(kind: str) -> Iterator[Found]:
             for some in run.table(kind).to_batches(1):
@@ -411,6 +411,8 @@ _SCORE = ("score",)
 
 _RECORDED = "collect.recorded[].fields"
 _SQL = Path(__file__).with_name("recording.sql")
+#: What its checks are made from: macros, and tables that several of them read.
+_PREPARED = ("macros", "zeros", "limits")
 
 CHECKS = (
     *_written_in_sql(),

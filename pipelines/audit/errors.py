@@ -93,8 +93,8 @@ def _with_status(answers: Answers, wanted: Callable[[str, str | None], bool]) ->
 def _matching(answers: Answers, column: str, pattern: str) -> Mask:
     """(n,) whether a text matches an RE2 pattern; each different text is looked at once."""
     values = answers.different(column)
-    substring_regex = pc.match_substring_regex(values.dictionary, pattern, ignore_case=True)
-    hit = np.append(np.asarray(substring_regex, dtype=bool), False)
+    matches = pc.match_substring_regex(values.dictionary, pattern, ignore_case=True)
+    hit = np.append(np.asarray(matches, dtype=bool), False)
     return np.asarray(hit[np.asarray(pc.fill_null(values.indices, len(hit) - 1))])
 
 

@@ -370,7 +370,7 @@ def _texts_findings(tables: dict[str, pa.Table]) -> list[tuple[str, str, str]]:
     for row in tables["texts"].to_pylist():
         groups[row["kind"], row["model_id"]].append(row)
     readable = {row["model_id"]: row for row in tables["readable"].to_pylist()}
-    texts_findings = []
+    findings = []
     for (kind, model), rows in sorted(groups.items(), key=itemgetter(0)):
         of, (name, what) = readable[model], _KINDS[kind]
         cut = slice(-30, None) if kind == "truncated" else slice(60)
@@ -386,7 +386,7 @@ def _texts_findings(tables: dict[str, pa.Table]) -> list[tuple[str, str, str]]:
             f"wrong, such as {examples}: accuracy {stored} as stored, {left} without its wrong "
             "answers of this and the other kinds of texts that are no answers"
         )
-        texts_findings.append((name, model, says))
+        findings.append((name, model, says))
     for row in tables["both_ways"].to_pylist():
         says = (
             f"{row['text'][:60]!r} is marked right {row['marked_right']:,} times of "
@@ -394,8 +394,8 @@ def _texts_findings(tables: dict[str, pa.Table]) -> list[tuple[str, str, str]]:
             + (f", in {row['queries']} duplicate rows" if row["queries"] > 1 else "")
         )
         kind = "duplicate_row_contradicts" if row["queries"] > 1 else "same_text_scored_both_ways"
-        texts_findings.append((kind, row["query_id"], says))
-    return texts_findings
+        findings.append((kind, row["query_id"], says))
+    return findings
 
 
 # Which references are probably wrong, judged by which answers models of different skill choose.

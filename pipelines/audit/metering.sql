@@ -47,7 +47,7 @@ WHERE sizes[len(sizes) * 9 // 10 + 1] > 1.5 * sizes[len(sizes) // 10 + 1] + 20
 -- No byte-level tokenizer makes more tokens than bytes; words bound them from below. A system
 -- prompt or template may add to a prompt, nothing may take away.
 SELECT a.*, 'answers whose text cannot have that many tokens' AS says, NULL AS judged
-FROM a LEFT JOIN (
+FROM (FROM a WHERE coalesce(prompt_tokens, completion_tokens) IS NOT NULL) AS a LEFT JOIN (
     SELECT query_id, words(prompt) AS asked FROM prompts
     WHERE EXISTS (FROM a WHERE prompt_tokens IS NOT NULL)
 ) USING (query_id)

@@ -27,6 +27,7 @@ CREATE MACRO opening(said) AS regexp_replace(
 SELECT about, says, rows FROM zeros WHERE measure = 'cost_usd' ORDER BY arm
 
 -- name: zero_tokens
+-- needs: nothing
 -- severity: doubt
 -- mends: nothing
 -- key: collect.recorded[].fields.completion_tokens
@@ -72,6 +73,7 @@ SELECT measure, arm, arm_name AS about, rows,
 FROM each WHERE bad > 0 AND all_bad < all_known
 
 -- name: impossible_value
+-- needs: nothing
 -- severity: grave
 -- mends: nothing
 -- key: collect.recorded[].fields
@@ -194,6 +196,7 @@ FROM piled WHERE slow >= greatest(5, 0.01 * n) AND slow > 5 * below AND correct 
 ORDER BY arm
 
 -- name: other_unit
+-- needs: nothing
 -- severity: doubt
 -- mends: nothing
 -- key: collect.recorded[].fields
@@ -344,6 +347,7 @@ HAVING count(*) >= 20 AND min(step) >= 0 AND avg((step > 0)::INTEGER) >= 0.9
 ORDER BY arm
 
 -- name: repeated_rows
+-- needs: nothing
 -- severity: doubt
 -- mends: score
 -- key: collect.recorded[].duplicates
@@ -391,6 +395,7 @@ SELECT 'grades' AS about, rows,
 FROM whole WHERE n > 0
 
 -- name: unmeasured
+-- needs: nothing
 -- severity: doubt
 -- mends: nothing
 -- key: collect.recorded[].fields: the columns of usage

@@ -498,7 +498,7 @@ def reprice(
     null = pc.CountOptions("only_null")
     wanted: list[Any] = [([], "count_all"), ("before", "sum"), ("after", "sum")]
     wanted += [("before", "count", null), ("after", "count", null)]
-    summed = pa.table(costs).group_by("model_id").aggregate(wanted).to_pylist()
+    summed = pa.table(costs).group_by("model_id", use_threads=False).aggregate(wanted).to_pylist()
     of_model = {row["model_id"]: row for row in summed}
     new_models = MODELS.from_rows(
         row | (price.columns if (price := listed.get(row["model_id"])) else {})

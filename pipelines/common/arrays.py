@@ -81,11 +81,11 @@ def allocate(shape: tuple[int, ...], dtype: Any = np.float64, fill: float | None
         return np.empty(shape, kind) if fill is None else np.full(shape, fill, kind)
     with tempfile.TemporaryFile(prefix="routeyard-room-") as file:
         _reserve(file.fileno(), size)
-        reshape = np.frombuffer(mmap.mmap(file.fileno(), size), dtype=kind).reshape(shape)
+        array = np.frombuffer(mmap.mmap(file.fileno(), size), dtype=kind).reshape(shape)
     if fill is not None:
-        for part in blocks(len(reshape)):
-            reshape[part] = fill
-    return reshape
+        for part in blocks(len(array)):
+            array[part] = fill
+    return array
 
 
 def on_disk_if_large(values: Array) -> Array:

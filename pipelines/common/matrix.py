@@ -212,8 +212,8 @@ def _floats(part: pa.RecordBatch, name: str) -> Floats:
     values = part.column(name)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    floats: Floats = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return floats
+    numbers: Floats = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 # What answers cost, as one matrix per measure, from outcomes or from responses.
@@ -974,13 +974,13 @@ class Core:
                 f"there is no split scheme {scheme!r}",
                 next_step=f"known schemes: {', '.join(sorted(self.splits)) or 'none'}",
             )
-        flatnonzero = np.flatnonzero(self.splits[scheme] == split)
-        if not len(flatnonzero):
+        rows = np.flatnonzero(self.splits[scheme] == split)
+        if not len(rows):
             raise BadInput(
                 f"split {split!r} of scheme {scheme!r} holds no query",
                 next_step="give the recipe's `split` shares that leave some for it",
             )
-        return flatnonzero
+        return rows
 
     def take(self, rows: Ints) -> Core:
         """The same release, only these queries, in this order."""

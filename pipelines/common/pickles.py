@@ -180,8 +180,8 @@ def array(to: Plain, data: Any, kind: np.dtype[Any], shape: Any, *, fortran: boo
         return _nested(iter(data), sides)  # in the order of rows, whatever the layout was
     if not isinstance(data, bytes) or not kind.itemsize or len(data) != count * kind.itemsize:
         raise ValueError("an array holds another number of bytes than it says")
-    frombuffer = np.frombuffer(data, dtype=kind, count=count)
-    return frombuffer.reshape(sides, order="F" if fortran else "C")
+    numbers = np.frombuffer(data, dtype=kind, count=count)
+    return numbers.reshape(sides, order="F" if fortran else "C")
 
 
 def _nested(values: Any, sides: tuple[int, ...]) -> Any:

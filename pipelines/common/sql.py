@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +103,19 @@ def _ordered(sql: str) -> str:
     return sql if says else f"SELECT * FROM ({sql}\n) ORDER BY ALL"
 
 
+def head_of(sql: str, words: Sequence[str], name: str) -> dict[str, Any]:
+    """Word → value of the lines `-- WORD: value` with which a check begins.
+
+    Raises:
+        ValueError: they are not the words that a check states, in their order.
+    """
+    lines = re.match(r"(?:-- \w+: .+\n)*", sql)
+    head = dict(re.findall(r"^-- (\w+): (.+)$", lines[0] if lines else "", re.MULTILINE))
+    if tuple(head) != tuple(words):
+        raise ValueError(f"{name}: the head of a check has the lines {', '.join(words)}")
+    return head
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """A SELECT of the rows that break a rule.
@@ -131,13 +144,10 @@ class Check:
         Raises:
             ValueError: its head lacks a word, or has one that is not known.
         """
-        words = ("kind", "says", "severity", "needs", "key")
-        lines = path.read_text(encoding="utf-8").splitlines()
-        head = dict(re.findall(r"^-- (\w+): (.+)$", "\n".join(lines[:8]), re.MULTILINE))
-        if tuple(head) != words:
-            raise ValueError(f"{path.name}: the head of a check has the lines {', '.join(words)}")
+        text = path.read_text(encoding="utf-8")
+        head = head_of(text, ("kind", "says", "severity", "needs", "key"), path.name)
         lists = {word: tuple(re.split(r",\s*", head[word])) for word in ("needs", "key")}
-        return cls(name=path.stem, **{**head, **lists}, sql="\n".join(lines[len(head) :]))
+        return cls(name=path.stem, **{**head, **lists}, sql=text)
 
     def broken(self, run: Runner, **values: Any) -> tuple[int, list[str]]:
         """How many rows break it, and a sentence for the first of them: which row, what was

@@ -97,14 +97,14 @@ def usage_of(record: Mapping[str, Any], timings: Mapping[str, Any] | None = None
     """
     odd: list[str] = []
     if "promptTokenCount" in record or "prompt_token_count" in record:
-        google = _google(record, odd)
+        usage = _google(record, odd)
     else:
-        google = _plain(record, odd)
-    if timings is not None and google.read is None:
+        usage = _plain(record, odd)
+    if timings is not None and usage.read is None:
         kept, asked = (_count(timings.get(n), n, odd) for n in ("cache_n", "prompt_n"))
         both = None if kept is None or asked is None else kept + asked
-        google = google._replace(read=kept, prompt=both if google.prompt is None else google.prompt)
-    return google._replace(odd=tuple(odd)) if odd else google
+        usage = usage._replace(read=kept, prompt=both if usage.prompt is None else usage.prompt)
+    return usage._replace(odd=tuple(odd)) if odd else usage
 
 
 #: Classes that are zero where a record does not name them.

@@ -328,16 +328,16 @@ def _tested(
     metric: str,
     split: str,
     pairs: Sequence[tuple[str, str]],
-    nemars: Sequence[tuple[McNemar, float]],
+    tests: Sequence[tuple[McNemar, float]],
 ) -> list[Comparison]:
     """Comparisons of pairs by their tests and differences, corrected by Holm over all of them."""
-    adjusted = holm([test.p for test, _ in nemars]) if nemars else []
+    adjusted = holm([test.p for test, _ in tests]) if tests else []
     return [
         Comparison(
             metric, split, a, b, difference, None, None, test.p, corrected,
             bool(corrected < ALPHA), test.first_only, test.second_only,
         )
-        for (a, b), (test, difference), corrected in zip(pairs, nemars, adjusted, strict=True)
+        for (a, b), (test, difference), corrected in zip(pairs, tests, adjusted, strict=True)
     ]  # fmt: skip
 
 

@@ -40,8 +40,8 @@ def folder_of(source: Source, base: Path) -> Path | None:
 def image_files(source: Source, base: Path) -> list[Path]:
     """Every file in the source's folder of images, whatever its name ends in."""
     folder = folder_of(source, base)
-    rglob = folder.rglob("*") if folder is not None else ()
-    return sorted(item for item in rglob if item.is_file())
+    paths = folder.rglob("*") if folder is not None else ()
+    return sorted(item for item in paths if item.is_file())
 
 
 class SourceImages:

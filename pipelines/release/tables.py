@@ -189,13 +189,13 @@ class GroupWriter:
 
 def _planes(rows: pa.Table) -> list[str]:
     """Columns of floats most of which are distinct."""
-    planes = []
+    columns = []
     for field in rows.schema:
         if pa.types.is_floating(field.type):
             values = rows.column(field.name).drop_null()
             if len(values) and pc.count_distinct(values).as_py() > len(values) // 2:
-                planes.append(field.name)
-    return planes
+                columns.append(field.name)
+    return columns
 
 
 def sorted_ids(contract: Contract) -> list[str]:

@@ -236,13 +236,13 @@ class TagRouter:
         return np.asarray((total - n * self._overall) / (n + self.prior))
 
     def scores(self, queries: Queries) -> Floats:
-        tile = np.tile(self._overall, (len(queries), 1))
+        means = np.tile(self._overall, (len(queries), 1))
         share = 1 / len(self._scores)
         for position, task in enumerate(self._tasks):
-            tile[queries.tasks == task] += share * self._scores[0][position]
+            means[queries.tasks == task] += share * self._scores[0][position]
         for centres, scores in zip(self._centres, self._scores[1:], strict=True):
-            tile += share * scores[closest(queries.vectors(), centres)]
-        return tile
+            means += share * scores[closest(queries.vectors(), centres)]
+        return means
 
 
 # UMR: a model is its errors in clusters of questions, measured on validation questions.

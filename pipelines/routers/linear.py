@@ -158,9 +158,9 @@ def solved(vectors: Vectors, values: Floats, alpha: float) -> tuple[Floats, Floa
         some = some - centre
         y = values[np.ix_(rows, models)]
         gram = some.T @ some + alpha * np.eye(x.shape[1])
-        solve = np.linalg.solve(gram, some.T @ (y - y.mean(axis=0)))
-        weights[:, models] = solve
-        level[models] = y.mean(axis=0) - centre @ solve
+        coefficients = np.linalg.solve(gram, some.T @ (y - y.mean(axis=0)))
+        weights[:, models] = coefficients
+        level[models] = y.mean(axis=0) - centre @ coefficients
     return weights, level
 
 

@@ -144,20 +144,20 @@ class Probe(Trained):
     def read(self, network: Any, x: Any) -> Any:
         import torch
 
-        sigmoid = torch.sigmoid(network(x))
+        levels = torch.sigmoid(network(x))
         if self._own >= 0:
-            level = torch.sigmoid(torch.from_numpy(self._start)).to(sigmoid.dtype)
-            others = torch.arange(sigmoid.shape[1]) != self._own
-            sigmoid = torch.where(others, level, sigmoid)
-        return sigmoid
+            level = torch.sigmoid(torch.from_numpy(self._start)).to(levels.dtype)
+            others = torch.arange(levels.shape[1]) != self._own
+            levels = torch.where(others, level, levels)
+        return levels
 
     def layer_weights(self, queries: Queries) -> Floats:
         """(n, L) weights of the layers when nothing is drawn: what figure 6 shows."""
         import torch
 
         with torch.no_grad():
-            weigh = self._network.weigh(torch.from_numpy(self.inputs(queries)), None)
-        return np.asarray(weigh.double().numpy())
+            weights = self._network.weigh(torch.from_numpy(self.inputs(queries)), None)
+        return np.asarray(weights.double().numpy())
 
 
 def fixed(weights: Vectors) -> Any:

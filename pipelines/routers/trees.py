@@ -156,9 +156,9 @@ def boost(
         data = xgboost.DMatrix(x[known]) if whole is None else whole
         data.set_label(y[known, column])
         booster = xgboost.train({**settings, "base_score": float(mean)}, data, trees)
-        load = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]
-        grown += load["trees"]
-        outputs += [column] * len(load["trees"])
+        model = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]
+        grown += model["trees"]
+        outputs += [column] * len(model["trees"])
     return {
         **_arrays(grown),
         "output": np.array(outputs, np.int32),

@@ -18,6 +18,7 @@ import routeyard
 from routeyard.flows.cli import run
 from routeyard.flows.evaluation.evaluate import reference
 from routeyard.papers import PAPERS
+from routeyard.papers import reproduction as stands
 from routeyard.papers.paper import Paper, read_paper
 from routeyard.papers.reproduction import Reproduction, Stand, alike, reproduction
 from routeyard.pipelines.common.errors import BadInput
@@ -389,3 +390,25 @@ def test_a_recipe_says_no_total_that_its_rules_change() -> None:
     plus = asked_counts("routerbench_plus") or {}
     assert not {("in all", "questions"), ("in all", "models")} & set(plus)
     assert asked_counts("no_such_recipe") is None
+
+
+def test_releases_are_embedded_in_the_order_of_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Texts that a cache lacks are embedded in batches: with another order, other last bits.
+    paper: Paper = PAPERS.get("routerbench_plus")
+    folders = {
+        name: written(tmp_path / f"copy_{number}", release("0", POOL[:4]))
+        for number, name in enumerate(paper.benchmarks)
+    }
+    read: list[Path] = []
+    real = stands.read_with
+
+    def spied(spot: Path, also: Any) -> Any:
+        read.append(spot)
+        return real(spot, also)
+
+    monkeypatch.setattr(stands, "read_with", spied)
+    stands.stands_of(paper, folders, [], tmp_path / "cache", 50)
+    assert len(folders) > 3
+    assert read == list(folders.values())

@@ -309,15 +309,15 @@ def interval(
     >>> [round(end, 4) for end in interval(np.array([0.5, 0.5, 0.75]), value=0.25)]
     [0.25, 0.4875]
     """
-    replicate = replicates[~np.isnan(replicates)]
-    if not len(replicate):
+    known = replicates[~np.isnan(replicates)]
+    if not len(known):
         return float("nan"), float("nan")
     tail = (1 - level) / 2
-    low, high = np.quantile(replicate, [tail, 1 - tail])
+    low, high = np.quantile(known, [tail, 1 - tail])
     if value is not None and not low <= value <= high:
-        moved = value - np.median(replicate)
-        low = max(low + moved, min(value, replicate.min()))
-        high = min(high + moved, max(value, replicate.max()))
+        moved = value - np.median(known)
+        low = max(low + moved, min(value, known.min()))
+        high = min(high + moved, max(value, known.max()))
     return float(low), float(high)
 
 
@@ -331,9 +331,9 @@ def p_value(replicates: Floats) -> float:
     >>> p_value(np.array([0.1, 0.2, 0.3]))
     0.5
     """
-    replicate = replicates[~np.isnan(replicates)]
-    if not len(replicate):
+    known = replicates[~np.isnan(replicates)]
+    if not len(known):
         return float("nan")
-    below = (np.count_nonzero(replicate <= 0) + 1) / (len(replicate) + 1)
-    above = (np.count_nonzero(replicate >= 0) + 1) / (len(replicate) + 1)
+    below = (np.count_nonzero(known <= 0) + 1) / (len(known) + 1)
+    above = (np.count_nonzero(known >= 0) + 1) / (len(known) + 1)
     return float(min(1.0, 2 * min(below, above)))

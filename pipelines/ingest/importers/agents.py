@@ -192,10 +192,10 @@ def mini_swe_agent_read(
     ):
         where = path.name
         info = reading.within(content, where, "info")
-        within = reading.within(info, where, "config", "model")
+        settings = reading.within(info, where, "config", "model")
         task = str(content.get("instance_id") or where.removesuffix(_NAME))
         messages = [_with_time(entry) for entry in messages_in(content["messages"], where)]
-        model = str(within.get("model_name") or _served(messages) or path.parent.name)
+        model = str(settings.get("model_name") or _served(messages) or path.parent.name)
         asked = next((str(m.get("content")) for m in messages if m["role"] == "user"), task)
         cost = reading.within(info, where, "model_stats").get("instance_cost")
         answer = trial(

@@ -35,7 +35,7 @@ from routeyard.pipelines.ingest.results.values import (
     snake_case,
     some,
     texts,
-    words,
+    vocabulary,
 )
 
 # Tables with columns for each model, as one row per answer.
@@ -402,7 +402,7 @@ def _by_values(table: pa.Table, around: set[str], *, blank: bool = False) -> str
         column = table.column(name)
         if name.startswith("(") or name in around or is_judges(name) or constant(column):
             continue
-        if blank and plain(name) not in words("index"):
+        if blank and plain(name) not in vocabulary("index"):
             continue
         short = pa.types.is_string(column.type) and all(len(v) <= 80 for v in some(column, 300))
         if short and _family(table, name) >= 0.5:

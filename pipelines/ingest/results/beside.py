@@ -23,7 +23,7 @@ from routeyard.pipelines.ingest.results.values import (
     plain,
     rank_of,
     texts,
-    words,
+    vocabulary,
 )
 
 # Logs of API calls beside results: what they cost, whom they asked, and what nobody can assign.
@@ -322,7 +322,8 @@ def path_notes(paths: Sequence[Path], root: Path) -> list[ReadingNote]:
         with path.open("rb") as stream:
             data = stream.read(min(_OF_FILE, left))
         left -= len(data)
-        names = [m for m in _PATH.finditer(data) if m[1].decode().lower() not in words("accounts")]
+        homes = _PATH.finditer(data)
+        names = [m for m in homes if m[1].decode().lower() not in vocabulary("accounts")]
         if names:
             held.append(path.relative_to(root).as_posix() if path != root else path.name)
             counts.update(m[0].decode(errors="replace") for m in names)

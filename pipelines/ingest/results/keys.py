@@ -35,7 +35,7 @@ from routeyard.pipelines.ingest.results.values import (
     snake_case,
     some,
     texts,
-    words,
+    vocabulary,
 )
 from routeyard.schemas.statuses import ANSWERLESS, FAILED, says_failed, status_of
 
@@ -670,7 +670,7 @@ def _of_total(done: Assigned, name: str) -> None:
     values, table = numbers(done.table.column(name)), done.table
     before, _, leaf = name.rpartition(".")
     stems = plain(leaf), plain(leaf.rstrip("s"))
-    called = {word.format(stem) for word in words("most") for stem in stems}
+    called = {word.format(stem) for word in vocabulary("most") for stem in stems}
     for most in (n for n in table.column_names if n != name and n.rpartition(".")[0] == before):
         whole = numbers(table.column(most)) if plain(most.rpartition(".")[2]) in called else None
         if whole is None or values is None or np.nanmax(whole, initial=0) <= 1:
@@ -715,7 +715,7 @@ def _scores_attempts(done: Assigned, best: str) -> None:
 def _several_metrics(done: Assigned) -> None:
     """Note a column that names several metrics of the scores beside it."""
     for name in done.table.column_names:
-        if plain(name.rpartition(".")[2]) not in words("metrics") or name.startswith("("):
+        if plain(name.rpartition(".")[2]) not in vocabulary("metrics") or name.startswith("("):
             continue
         seen = sorted({str(value) for value in some(done.table.column(name), 2000)})
         if 1 < len(seen) <= 50 and all(len(item) <= 40 for item in seen):
@@ -794,7 +794,7 @@ def _no_call_as_score(done: Assigned) -> None:
     """
     score = done.roles.get("score", "")
     own = [n for n in ({*done.used} if score == "(score)" else {score})
-           if plain(n.rpartition(".")[2]) in words("of_calls")]  # fmt: skip
+           if plain(n.rpartition(".")[2]) in vocabulary("of_calls")]  # fmt: skip
     if len(own) != 1 or not {"text", "reference"} <= {*done.roles}:
         return
     name, table = own[0], done.table
@@ -856,11 +856,11 @@ def words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
     coded = column.combine_chunks().dictionary_encode()
     listed = coded.dictionary.to_pylist()
     short = [plain(word or "") for word in listed]
-    if compared := {*short} & {*words("compared")}:
+    if compared := {*short} & {*vocabulary("compared")}:
         said = ", ".join(sorted(compared))
         note = f"{name!r} says who won ({said}), not whether an answer is right: is it the score?"
         done.note("question", note, "score")
-    abstained, nothing = words("abstained"), words("nothing")
+    abstained, nothing = vocabulary("abstained"), vocabulary("nothing")
     kept = [word if k in abstained or (k not in nothing and _says_none(word, k)) else None
             for word, k in zip(listed, short, strict=True)]  # fmt: skip
     status = pa.array(kept, pa.string()).take(coded.indices)

@@ -26,7 +26,7 @@ _TABLE, _SAID = (
 )
 
 
-def words(name: str) -> tuple[str, ...]:
+def vocabulary(name: str) -> tuple[str, ...]:
     """Words of that name in `words.yaml`."""
     return tuple(_SAID["words"][name])
 
@@ -39,8 +39,8 @@ def pattern(name: str, part: str = "patterns") -> re.Pattern[str]:
 
 #: Words of a score, without case, spaces and signs.
 WORDS: dict[str, float] = {word: score for score, said in _SAID["scores"].items() for word in said}
-ABSENT, CACHED = words("absent"), words("cached")
-FIGURE_NAMES, FIGURE_VALUES = words("figure_names"), words("figure_values")
+ABSENT, CACHED = vocabulary("absent"), vocabulary("cached")
+FIGURE_NAMES, FIGURE_VALUES = vocabulary("figure_names"), vocabulary("figure_values")
 #: Patterns of names of lists of ids, and of figures of whole arms, by what they say.
 LISTS, FIGURES = (
     {name: pattern(name, part) for name in _SAID[part]} for part in ("lists", "figures")
@@ -518,7 +518,8 @@ def _scores(column: Column) -> bool:
 
 
 def _splits(column: Column) -> bool:
-    return bool(seen := {str(v).lower() for v in some(column, 500)}) and seen <= {*words("splits")}
+    seen = {str(v).lower() for v in some(column, 500)}
+    return bool(seen) and seen <= {*vocabulary("splits")}
 
 
 _TESTS: dict[str, Callable[[Column], bool]] = {

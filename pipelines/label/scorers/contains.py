@@ -504,12 +504,12 @@ def _counted_otherwise(accepted: Sequence[Text], answer: Text, question: frozens
         {(step, other) for step, form, other in _beside(one) if is_number(form)} for one in accepted
     ]
     wanted = set.intersection(*beside) if beside else set()
-    counted_otherwise = [
+    other_counts = [
         other
         for step, form, other in _beside(answer)
         if (step, other) in wanted and is_number(form) and not _is_rounded(form, values)
     ]
-    return counted_otherwise[0] if counted_otherwise else ""
+    return other_counts[0] if other_counts else ""
 
 
 def _is_rounded(form: str, values: Set[str]) -> bool:

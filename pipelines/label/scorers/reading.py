@@ -269,7 +269,7 @@ def value(text: str, start: int, end: int) -> tuple[int, int, int, bool]:
 def elements(text: str, start: int, end: int) -> Iterator[Held]:
     """The answers in tags: `<answer>…</answer>`, `[ANSWER]…[/ANSWER]`, a last `<pick>…</pick>`."""
     opened: list[tuple[str, int, int]] = []
-    helds: list[Held] = []
+    spans: list[Held] = []
     for tag in _tags(text, start, end):
         name = _plain(tag["name"] or tag["name2"])
         if not (tag["end"] or tag["end2"]):
@@ -282,14 +282,14 @@ def elements(text: str, start: int, end: int) -> Iterator[Held]:
         del opened[place:]
         if name in NAMES:
             sure = name not in _PERHAPS or name == "solution"
-            helds.append(Held(first, tag.start(), sure, True, (outer, tag.end()), True))
+            spans.append(Held(first, tag.start(), sure, True, (outer, tag.end()), True))
         elif name not in _ENVELOPES_MARKUP and name not in _DRAFTS and tag["name"]:
             last = not text[tag.end() : end].strip(" \t\r\n.*`")
             if last and tag.start() - first <= _SHORT:
-                helds.append(Held(first, tag.start(), True, True, (outer, tag.end()), True))
-    yield from helds
+                spans.append(Held(first, tag.start(), True, True, (outer, tag.end()), True))
+    yield from spans
     for name, outer, first in opened[-1:]:  # never closed
-        if name in _SURE and (not helds or helds[-1].end < outer):
+        if name in _SURE and (not spans or spans[-1].end < outer):
             stop = text.find("\n", _skipped(text, first, end), end)
             stop = end if stop < 0 else stop
             yield Held(first, stop, True, False, (outer, stop), True)
@@ -713,8 +713,8 @@ def _inner(text: str, start: int, stop: int) -> Committed | None:
     """The last mark within a tag."""
     lower = lowered(text)
     keywords = (*_MARKS_FIRST, *foreign(lower), *OTHER.of(lower))
-    inner = list(_stated(text, occurrences(lower, keywords, stop), stop, [(0, start)]))
-    return inner[-1] if inner and inner[-1].kind != "field" else None
+    matches = list(_stated(text, occurrences(lower, keywords, stop), stop, [(0, start)]))
+    return matches[-1] if matches and matches[-1].kind != "field" else None
 
 
 def _lies_in(position: int, spans: list[tuple[int, int]]) -> bool:

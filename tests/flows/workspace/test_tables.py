@@ -1,10 +1,30 @@
-"""Tables that stages left in the workspace."""
+"""Tables that stages left in the workspace: read once while a build keeps them."""
 
 from __future__ import annotations
 
-import pyarrow as pa
+from pathlib import Path
 
-from routeyard.flows.workspace import of_models
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from routeyard.flows.workspace import keeping, of_models, read_all
+from routeyard.schemas import SPLITS
+
+
+def _write(folder: Path, query: str) -> None:
+    rows = [{"query_id": query, "scheme": "dense", "split": "test"}]
+    pq.write_table(SPLITS.from_rows(rows), folder / "splits.parquet")
+
+
+def test_tables_are_kept_inside_only_and_while_their_files_stay(tmp_path: Path) -> None:
+    _write(tmp_path, "a")
+    with keeping():
+        first = read_all(tmp_path)
+        assert read_all(tmp_path)["splits"] is first["splits"]
+        assert read_all(tmp_path) is not first
+        _write(tmp_path, "another")
+        assert read_all(tmp_path)["splits"].column("query_id").to_pylist() == ["another"]
+    assert read_all(tmp_path)["splits"] is not read_all(tmp_path)["splits"]
 
 
 def test_rows_of_all_models_are_no_copy() -> None:

@@ -87,5 +87,5 @@ def allow_listed_calls() -> None:
     text = program(kernel.machine())
     pinned = ctypes.create_string_buffer(text, len(text))
     header = struct.pack("HxxxxxxP", len(text) // 8, ctypes.addressof(pinned))
-    string_buffer = ctypes.create_string_buffer(header, len(header))
-    kernel.prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(string_buffer))
+    instructions = ctypes.create_string_buffer(header, len(header))
+    kernel.prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(instructions))
