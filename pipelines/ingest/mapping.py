@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,6 +29,8 @@ Record: TypeAlias = "tuple[str, dict[str, Any]]"
 Reader: TypeAlias = "Callable[[Sequence[Path], ImportResult], Iterable[Record]]"
 #: Key of a record with one record for each of its answers; without it a record is one answer.
 ANSWERS = "_answers"
+#: Key of an answer's record with one record for each call of a model on the way to it.
+STEPS = "_steps"
 _ABSENT = object()
 
 #: Field → how its value is read; one that is not listed is taken as it is.
@@ -42,6 +44,8 @@ _ANSWER: dict[str, Callable[[Any, str], Any]] = {
     "served_model": lambda value, _: None if value is None else str(value),
     "prompt_tokens": reading.count,
     "completion_tokens": reading.count,
+    "cache_read_tokens": reading.count,
+    "cache_write_tokens": reading.count,
     "latency_s": reading.amount,
 }
 
@@ -56,7 +60,9 @@ class Mapped:
 
     Attributes:
         question: Field of `ImportedQuestion` → key of a record.
-        answer: Field of `ImportedAnswer` → key of a record, or of one of its `_answers`.
+        answer: Field of `ImportedAnswer` → key of a record, or of one of its `_answers`; counts
+            and seconds of an answer with steps are those of its steps.
+        step: Column of `steps` → key of one of an answer's `_steps`, of which the last answered.
         needs: Keys without which a record is not of the format.
         records: Kind of the files, where nothing but the mapping has to be known of them.
         repeated: Several answers of one model to a question are its samples.
@@ -67,6 +73,7 @@ class Mapped:
     question: Mapping[str, str]
     answer: Mapping[str, str]
     needs: Sequence[str]
+    step: Mapping[str, str] = field(default_factory=dict)
     records: str = ""
     repeated: bool = False
     without: Mapping[str, str] | None = None
@@ -86,22 +93,26 @@ class Mapped:
             result.ask(question, where)
             for item in record.get(ANSWERS, (record,)):
                 at = item.get("_where", where)
-                answer = self._answer(question.id, _fields(self.answer, item, at), at)
+                calls = [_read(_fields(self.step, call, at), at) for call in item.get(STEPS, ())]
+                answer = self._answer(question.id, _fields(self.answer, item, at), calls, at)
                 lacking = self._lacking(answer)
                 if lacking is not None:
                     result.left_out[lacking] += 1
                     continue
                 if self.repeated:
                     answer["sample"] = result.next_sample(question.id, answer["model"])
+                result.steps += _steps(answer, calls)
                 yield ImportedAnswer(**answer)
 
-    def _answer(self, query: str, said: dict[str, Any], where: str) -> dict[str, Any]:
-        answer = {k: _ANSWER[k](v, where) if k in _ANSWER else v for k, v in said.items()}
+    def _answer(
+        self, query: str, said: dict[str, Any], calls: list[dict[str, Any]], where: str
+    ) -> dict[str, Any]:
+        answer = (reading.sums_of(calls) if calls else {}) | _read(said, where)
         low, high = self.scale
         if "score" in said:
             answer["score"] = reading.score(said["score"], where, low=low, high=high)
         if "cost_usd" in said:
-            tokens = answer.get("completion_tokens")
+            tokens = answer.get("prompt_tokens" if calls else "completion_tokens")
             answer["cost_usd"] = reading.spent(said["cost_usd"], tokens, where)
         return {"query": query, **answer}
 
@@ -111,6 +122,22 @@ class Mapped:
             if all(answer.get(name) is None for name in names.split()):
                 return why
         return None
+
+
+def _read(said: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Fields of an answer or a step, each read as what it is."""
+    return {k: _ANSWER[k](v, where) if k in _ANSWER else v for k, v in said.items()}
+
+
+def _steps(answer: Mapping[str, Any], calls: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Rows of `steps` of an answer: every call but the last called tools."""
+    key = {
+        "query_id": answer["query"], "model_id": answer["model"],
+        "sample": answer.get("sample", 0), "outcome": answer.get("score"),
+    }  # fmt: skip
+    for number, call in enumerate(calls):
+        acted_by = str(call.pop("acted_by", None) or answer["model"])
+        yield reading.step(key, number, acted_by, number < len(calls) - 1, **call)
 
 
 def _fields(keys: Mapping[str, str], record: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -15,21 +15,11 @@ from routeyard.pipelines.common.trajectories import iso_time, prefix_hashes
 from routeyard.pipelines.common.usage import TokenUsage
 from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.mapping import ANSWERS, Record
+from routeyard.pipelines.ingest.mapping import ANSWERS, STEPS, Record
 
 # What importers of agents share: sums over steps, and reports of the SWE-bench harness.
 
 Tokens = Callable[[Mapping[str, Any]], TokenUsage]
-#: Counts of an answer that are those of its steps together.
-TOKENS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
-
-
-def sums_of(steps: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    """Column → sum over all steps; None as soon as one is unknown."""
-    values = {name: [step[name] for step in steps] for name in names}
-    return {
-        name: None if not value or None in value else sum(value) for name, value in values.items()
-    }
 
 
 def harness_reports(paths: Sequence[Path], result: reading.ImportResult) -> dict[str, bool]:
@@ -124,7 +114,7 @@ def trial(
     else:
         steps = steps_of(calls, key, model, outcome, where, tokens=tokens)
     result.steps += steps
-    said = {**sums_of(steps, (*TOKENS, "latency_s")), "calls": len(steps), **known}
+    said = {**reading.sums_of(steps), **known}
     return reading.ImportedAnswer(
         query=question.id, model=model, sample=sample, score=outcome,
         status="error" if failed else None, error=str(error) if failed and error else None,
@@ -271,7 +261,9 @@ def mint_read(
             history = messages_in(state.get("history") or [], where)
             # An empty counter is unknown, not free.
             counted = reading.within(state, where, "token_counter")
-            counts: dict[str, Any] = {n: reading.count(counted.get(n), where) for n in TOKENS[:2]}
+            counts: dict[str, Any] = {
+                n: reading.count(counted.get(n), where) for n in reading.TOKENS[:2]
+            }
             answer = trial(
                 result, question, arm, history, where, failed=failed, error=ended,
                 outcome=None if failed or success is None else reading.score(success, where),
@@ -300,9 +292,7 @@ MINT_IMPORTER = reading.importer("mint", mint_read)
 # `report.resolved` where it was graded, else a report of the SWE-bench harness beside it.
 
 
-def openhands_read(
-    paths: Sequence[Path], result: reading.ImportResult
-) -> Iterator[reading.ImportedAnswer]:
+def openhands_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Each line is a sample; its steps are the calls whose usage was noted."""
     reports = [path for path in paths if path.suffix == ".json"]
     resolved = harness_reports(reports, result) if reports else {}
@@ -313,21 +303,18 @@ def openhands_read(
                 result.left_out["records that are no trajectories"] += 1
                 continue
             metrics = reading.within(row, where, "metrics")
-            task, asked = str(row["instance_id"]), row.get("instruction")
-            model = str(
-                reading.within(row, where, "metadata", "llm_config").get("model") or "unknown"
-            )
-            failed = bool(row.get("error"))
-            outcome = None if failed else _outcome(row, task, resolved, where)
+            task, error = str(row["instance_id"]), str(row.get("error") or "") or None
+            first = result.questions.get(task)
             patch = reading.within(row, where, "test_result").get("git_patch")
-            answer = trial(
-                result, _swe_bench(task, str(asked or task)), model,
-                partial(_steps, metrics, model, outcome, where), where,
-                outcome=outcome, failed=failed, error=row.get("error"),
-                text=str(patch or "") or None,
-            )  # fmt: skip
-            cost = metrics.get("accumulated_cost")
-            yield replace(answer, cost_usd=reading.spent(cost, answer.prompt_tokens, where))
+            settings = reading.within(row, where, "metadata", "llm_config")
+            yield where, {
+                "_id": task, "_status": "error" if error else None, "_error": error,
+                "_asked": first.question if first else str(row.get("instruction") or task),
+                "_model": settings.get("model") or "unknown",
+                "_outcome": None if error else _outcome(row, task, resolved, where),
+                "_text": None if error else str(patch or "") or None,
+                "_cost": metrics.get("accumulated_cost"), STEPS: _calls(metrics, where),
+            }  # fmt: skip
 
 
 def _outcome(
@@ -339,31 +326,17 @@ def _outcome(
     return float(resolved[task]) if task in resolved else None
 
 
-def _steps(
-    metrics: Mapping[str, Any],
-    model: str,
-    outcome: float | None,
-    where: str,
-    key: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    """A row for each noted usage; OpenHands keeps cached tokens among the prompt's."""
+def _calls(metrics: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """The noted usages with their seconds; OpenHands keeps cached tokens among the prompt's."""
     waited = {
         item.get("response_id"): item.get("latency")
         for item in reading.objects(metrics.get("response_latencies") or [], where)
     }
     noted = reading.objects(metrics.get("token_usages") or [], where)
-    return [
-        reading.step(
-            key, number, str(item.get("model") or model), number < len(noted) - 1,
-            **{name: reading.count(item.get(name), where) for name in TOKENS},
-            latency_s=reading.amount(waited.get(item.get("response_id")), where),
-            outcome=outcome,
-        )
-        for number, item in enumerate(noted)
-    ]  # fmt: skip
+    return [{**item, "_waited": waited.get(item.get("response_id"))} for item in noted]
 
 
-OPENHANDS_IMPORTER = reading.importer("openhands", openhands_read)
+OPENHANDS_IMPORTER = mapping.importer("openhands", openhands_records)
 
 
 # τ-bench and τ²-bench: recorded agents with tools, one file of trials or of simulations.

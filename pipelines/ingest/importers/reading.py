@@ -509,6 +509,18 @@ def step(
     }  # fmt: skip
 
 
+#: Counts of an answer that are those of its steps together.
+TOKENS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def sums_of(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts and seconds of an answer: sums over its steps, None as soon as one is unknown."""
+    values: dict[str, list[Any]]
+    values = {name: [step.get(name) for step in steps] for name in (*TOKENS, "latency_s")}
+    sums = {name: None if not v or None in v else sum(v) for name, v in values.items()}
+    return {**sums, "calls": len(steps)}
+
+
 # Members of a zip file, within limits: a small archive can unfold into a full disk.
 
 MAX_BYTES = 4_000_000_000

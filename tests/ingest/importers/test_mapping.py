@@ -8,7 +8,7 @@ import pytest
 
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest.importers.reading import ImportedAnswer, ImportResult
-from routeyard.pipelines.ingest.mapping import ANSWERS, Mapped
+from routeyard.pipelines.ingest.mapping import ANSWERS, STEPS, Mapped
 
 MAPPED = Mapped(
     question={"id": "{suite}/{n}", "question": "asked", "task": "suite", "scorer": "=math"},
@@ -55,3 +55,21 @@ def test_a_value_of_another_kind_is_refused_with_its_place(
     with pytest.raises(SourceError, match=says) as error:
         read({"suite": "s", "n": 1, "asked": "?", "arm": "a"} | odd)
     assert error.value.where == "file, row 1"
+
+
+def test_calls_of_an_answer_are_its_steps_and_their_sums_its_counts() -> None:
+    mapped = Mapped(
+        question={"id": "n", "question": "n", "task": "=agents"}, needs=["n"], repeated=True,
+        answer={"model": "arm", "score": "grade", "cost_usd": "cost"},
+        step={"acted_by": "by", "prompt_tokens": "in", "completion_tokens": "out"},
+    )  # fmt: skip
+    calls = [{"by": "b", "in": 5, "out": 2}, {"in": 7}]
+    record = {"n": "q", "arm": "a", "grade": 1, "cost": 0, STEPS: calls}
+    result = ImportResult(Path("file"))
+    first, second = mapped.read([("1", record), ("2", {**record, STEPS: []})], result)
+    assert (first.calls, first.prompt_tokens, first.completion_tokens) == (2, 12, None)
+    assert (first.sample, second.sample, second.prompt_tokens) == (0, 1, None)
+    # A cost of 0 beside tokens is a missing price, not free.
+    assert first.cost_usd is None
+    rows = [(row["acted_by"], row["action"], row["sample"], row["outcome"]) for row in result.steps]
+    assert rows == [("b", "call", 0, 1.0), ("a", "answer", 0, 1.0)]
