@@ -178,7 +178,8 @@ def _known(
 def _answers(responses: pa.Table) -> pa.Table:
     """The responses that are answers, with every column that the checks read."""
     answered = pc.invert(pc.is_in(responses.column("status"), value_set=pa.array(ANSWERLESS)))
-    rows = responses.filter(answered)
+    rows = responses.select([name for name in _ANSWERS.names if name in responses.column_names])
+    rows = rows.filter(answered)
     made = [
         rows.column(field.name)
         if field.name in rows.column_names
@@ -187,8 +188,9 @@ def _answers(responses: pa.Table) -> pa.Table:
     ]
     table = pa.table(made, names=_ANSWERS.names)
     counted = table.column("completion_tokens").null_count < len(table)
-    texts = table.column("text").cast(pa.string())
-    most = pc.count_substring_regex(texts, _WORDS) if counted else pa.nulls(len(table), pa.int32())
+    most = pa.nulls(len(table), pa.int32())
+    if counted:
+        most = pc.count_substring_regex(table.column("text").cast(pa.string()), _WORDS)
     return table.append_column("most_words", most)
 
 

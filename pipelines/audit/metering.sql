@@ -5,12 +5,13 @@
 -- each, with their number per model `n`; `prompts`, `models` and `canaries` what else is known.
 
 -- name: answers
+CREATE TEMP TABLE sizes AS SELECT model_id, count(*) AS n FROM responses GROUP BY model_id;
 CREATE TEMP VIEW a AS
 SELECT *, coalesce(calls > 1, false) AS several,
        -- refused before a model was asked, as moderation does: there is nothing to meter
        coalesce(status = 'refused', false)
        AND coalesce(text, served_model, prompt_tokens::VARCHAR, cost_usd::VARCHAR) IS NULL AS declined
-FROM responses JOIN (SELECT model_id, count(*) AS n FROM responses GROUP BY model_id) USING (model_id)
+FROM responses JOIN sizes USING (model_id)
 
 -- name: usage_missing
 -- With `n` answers in one call only their sum is metered: their cost is known.
