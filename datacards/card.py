@@ -30,7 +30,7 @@ from routeyard.schemas.release import (
     split_file,
     undecided_words,
 )
-from routeyard.schemas.text import markdown, prose, visible
+from routeyard.schemas.text import markdown, own_table, prose, visible
 
 # Templates of Markdown: figures as text, and untrusted text that makes no markup.
 
@@ -79,7 +79,7 @@ def table(head: list[str], rows: list[list[str]], numbers: list[bool] | None = N
 def texts(name: str) -> Any:
     """A YAML file of texts under `templates/`."""
     folder = files("routeyard.datacards").joinpath("templates")
-    return yaml.safe_load(folder.joinpath(name).read_text(encoding="utf-8"))
+    return own_table(folder.joinpath(name))
 
 
 def size(value: int) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import yaml
+from routeyard.schemas.text import own_table
 
 # Colour and sign of every model or router: safe for the colour-blind, the same everywhere.
 
@@ -116,9 +116,8 @@ Spec = dict[str, Any]
 
 @cache
 def _templates() -> dict[str, Any]:
-    text = Path(__file__).with_name("charts.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    return found
+    templates: dict[str, Any] = own_table(Path(__file__).with_name("charts.yaml"))
+    return templates
 
 
 def _filled(part: Any, values: Mapping[str, Any]) -> Any:

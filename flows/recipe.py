@@ -16,6 +16,7 @@ from routeyard.schemas.errors import BadInput, RecipeError, did_you_mean
 from routeyard.schemas.recipe import Pool, Recipe
 from routeyard.schemas.recipe.collect import CollectAgain
 from routeyard.schemas.statuses import NO_RULE
+from routeyard.schemas.text import own_table
 
 # What is wrong with a recipe, in words: line of the file, name of the source, what to write.
 #
@@ -25,7 +26,7 @@ from routeyard.schemas.statuses import NO_RULE
 # `routeyard.flows.recipe.load` stops at the first fault and words it in the same way.
 
 #: Words for patterns of the schema, for entries of its lists and for kinds of faults.
-_WORDS = yaml.safe_load(Path(__file__).with_name("recipe_words.yaml").read_text(encoding="utf-8"))
+_WORDS = own_table(Path(__file__).with_name("recipe_words.yaml"))
 
 Place = tuple[str | int, ...]
 #: Place of a recipe's key, what is wrong, and the next step.

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.table import Table
 
 from routeyard.datacards.card import causes, sentence
@@ -17,9 +16,9 @@ from routeyard.schemas.contracts import StoredTable
 from routeyard.schemas.questions import looked_for_duplicates
 from routeyard.schemas.release import order_undecided, undecided_words
 from routeyard.schemas.text import markdown as cell
-from routeyard.schemas.text import prose
+from routeyard.schemas.text import own_table, prose
 
-_SQL = yaml.safe_load(Path(__file__).with_name("summary.yaml").read_text(encoding="utf-8"))
+_SQL = own_table(Path(__file__).with_name("summary.yaml"))
 
 
 def figures(release: Path) -> dict[str, Any]:

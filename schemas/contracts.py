@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
 from routeyard.schemas.errors import ContractError
+from routeyard.schemas.text import own_table
 
 # A contract: what one row of a table means, and the check that it holds.
 #
@@ -260,18 +260,9 @@ def _count(connection: Any, sql: str) -> int:
     return int(row[0])
 
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _read(name: str) -> dict[str, Any]:
-    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
-    result: dict[str, Any] = yaml.load(text, _LOADER)  # noqa: S506  a safe loader
-    return result
-
-
 def _declared() -> Iterator[Contract]:
     made: dict[str, Contract] = {}
-    for name, item in _read("contracts.yaml").items():
+    for name, item in own_table(Path(__file__).with_name("contracts.yaml")).items():
         for column, entry in item["columns"].items():
             if isinstance(entry, dict):
                 other = made.get(entry.get("as_in", ""))
@@ -286,7 +277,7 @@ CONTRACTS = {contract.name: contract for contract in _declared()}
 #: Arrow schemas of the tables of results beside a release, by name.
 RESULTS = {
     name: pa.schema([column.to_field() for column in columns(**item)])
-    for name, item in _read("results.yaml").items()
+    for name, item in own_table(Path(__file__).with_name("results.yaml")).items()
 }
 
 

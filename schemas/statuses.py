@@ -10,9 +10,8 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-import yaml
-
 from routeyard.schemas.contracts import CONTRACTS
+from routeyard.schemas.text import own_table
 
 #: Every status, as `responses.status` lists them.
 STATUSES = tuple(CONTRACTS["responses"]["status"].values)
@@ -21,7 +20,7 @@ ANSWERLESS = ("error", "timeout", "unanswered")
 #: The model replied and gave no answer to read: incorrect, and reported by status.
 NO_CREDIT = ("truncated", "refused", "empty")
 
-_TABLE = yaml.safe_load((Path(__file__).parent / "statuses.yaml").read_text(encoding="utf-8"))
+_TABLE = own_table(Path(__file__).with_name("statuses.yaml"))
 _STATUS_OF: dict[str, str] = {
     word: status for status, words in _TABLE["words"].items() for word in (status, *words.split())
 }

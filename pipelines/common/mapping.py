@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jinja2 import StrictUndefined, TemplateError, Undefined, nodes
 from jinja2.exceptions import SecurityError, UndefinedError
 from jinja2.filters import FILTERS
@@ -26,6 +25,7 @@ from routeyard.pipelines.common.isolation import (
     Worker,
 )
 from routeyard.schemas.errors import BadInput, RecipeError, did_you_mean
+from routeyard.schemas.text import own_table
 
 # Sandboxed Jinja expressions over one row of a source.
 #
@@ -146,7 +146,7 @@ def evaluator(text: str) -> Field:
 #: What a mapping may take on one row. Computing time, so that a busy machine changes nothing.
 LIMITS = Limits(memory=256 << 20, wall_s=60.0, cpu_s=2.0, answer=256 << 20)
 
-_LIMITS_PLAIN = yaml.safe_load(Path(__file__).with_name("limits.yaml").read_text(encoding="utf-8"))
+_LIMITS_PLAIN = own_table(Path(__file__).with_name("limits.yaml"))
 _PLAIN_NODES = tuple(getattr(nodes, name) for name in _LIMITS_PLAIN["nodes"])
 _PLAIN_FILTERS, _PLAIN_METHODS = (
     frozenset(_LIMITS_PLAIN["filters"]),

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import yaml
 
 from routeyard.pipelines.common.arrays import Bools
 from routeyard.pipelines.common.files import read_text
 from routeyard.schemas import MODELS
 from routeyard.schemas.errors import RecipeError
 from routeyard.schemas.recipe import Model, Pool
+from routeyard.schemas.text import own_table
 
 
 def models_table(pool: Pool) -> pa.Table:
@@ -168,7 +168,7 @@ def _sizes() -> dict[str, PublishedSize]:
 
 # Groups of tasks: those known by name, and which questions match a list of patterns.
 
-_LISTED = yaml.safe_load(Path(__file__).with_name("task_groups.yaml").read_text(encoding="utf-8"))
+_LISTED = own_table(Path(__file__).with_name("task_groups.yaml"))
 #: Name → patterns (lower case) of the groups that can be asked for by name.
 OOD_GROUPS: dict[str, tuple[str, ...]] = {
     name: (*listed, *(f"mmlu_{task}" for task in listed))

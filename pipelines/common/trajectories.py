@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import yaml
 
 from routeyard.pipelines.common.arrays import Floats
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.schemas.errors import UnknownName, did_you_mean
+from routeyard.schemas.text import own_table
 
 # Which call goes on from which: by the messages that their prompts share.
 
@@ -219,8 +219,7 @@ def price_of_row(row: Mapping[str, Any], rule: str | None = None) -> ArmPrice:
 
 @cache
 def _rules() -> dict[str, dict[str, Any]]:
-    path = Path(__file__).with_name("caches.yaml")
-    rules: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    rules: dict[str, dict[str, Any]] = own_table(Path(__file__).with_name("caches.yaml"))
     return rules
 
 

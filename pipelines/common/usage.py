@@ -14,9 +14,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from routeyard.schemas.errors import BadInput
+from routeyard.schemas.text import own_table
 
 # Tokens of one call by class.
 
@@ -162,8 +161,7 @@ def _by_total(usage: TokenUsage, total: int, stated: int | None, odd: list[str])
 
 @cache
 def _paths() -> dict[str, list[str]]:
-    text = Path(__file__).with_name("usage.yaml").read_text(encoding="utf-8")
-    paths: dict[str, list[str]] = yaml.safe_load(text)
+    paths: dict[str, list[str]] = own_table(Path(__file__).with_name("usage.yaml"))
     return paths
 
 

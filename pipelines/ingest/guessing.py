@@ -13,9 +13,8 @@ from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any
 
-import yaml
-
 from routeyard.pipelines.common.mapping import compile_field, text_key
+from routeyard.schemas.text import own_table
 
 # Tests of a column's values; `roles.yaml` names the one that each role demands.
 
@@ -262,7 +261,7 @@ def _group(group: str) -> dict[str, Role]:
     }
 
 
-_TABLE = yaml.safe_load(files(__package__).joinpath("roles.yaml").read_text(encoding="utf-8"))
+_TABLE = own_table(files(__package__).joinpath("roles.yaml"))
 #: Roles in a table of questions, in the order in which they take columns.
 QUESTION_ROLES = _group("questions")
 PASSAGE = _group("context")["passage"]
@@ -352,7 +351,7 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
         isinstance(value, list) and value != [] and all(map(_has_text, value))
     ),
 }
-_FORMS = yaml.safe_load(files(__package__).joinpath("forms.yaml").read_text(encoding="utf-8"))
+_FORMS = own_table(files(__package__).joinpath("forms.yaml"))
 
 
 def _fits(form: dict[str, Any], seen: Sequence[Any]) -> bool:

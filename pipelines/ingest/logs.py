@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import yaml
 
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.arrays import Floats
@@ -29,6 +28,7 @@ from routeyard.pipelines.common.trajectories import (
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.schemas import STEPS
 from routeyard.schemas.statuses import ANSWERLESS, status_of
+from routeyard.schemas.text import own_table
 
 # One record of a log as a row of `steps`.
 
@@ -109,8 +109,7 @@ def unread_keys(name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def formats() -> dict[str, dict[str, Any]]:
-    path = Path(__file__).with_name("formats.yaml")
-    data: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    data: dict[str, dict[str, Any]] = own_table(Path(__file__).with_name("formats.yaml"))
     for item in data.values():
         for name, value in item.items():
             if isinstance(value, list):

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import yaml
 
 from routeyard.pipelines.common.errors import SourceError, Unsafe
 from routeyard.pipelines.common.isolation import (
@@ -38,7 +37,7 @@ from routeyard.pipelines.release.storage import sealed
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import BadInput, RouteyardError, UnknownName, did_you_mean
-from routeyard.schemas.text import SHOWN, html_card, markdown, one_line, spreadsheet
+from routeyard.schemas.text import SHOWN, html_card, markdown, one_line, own_table, spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -571,7 +570,7 @@ class SavedQuery:
     sql: str
 
 
-_CONTENT = yaml.safe_load(files(__package__).joinpath("saved.yaml").read_text(encoding="utf-8"))
+_CONTENT = own_table(files(__package__).joinpath("saved.yaml"))
 SAVED = {name: SavedQuery(**query) for name, query in _CONTENT.items()}
 
 

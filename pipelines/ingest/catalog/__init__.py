@@ -14,11 +14,11 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from routeyard.pipelines.common.errors import RecipeError, UnknownName, did_you_mean
 from routeyard.schemas.recipe import Source
+from routeyard.schemas.text import own_table
 
 #: Keys of an entry that are no part of a source.
 _BESIDE = ("about", "fixture")
@@ -135,8 +135,5 @@ def _content(name: str, *, where: str) -> dict[str, Any]:
             where=where,
             next_step=did_you_mean(name, names()),
         )
-    content: dict[str, Any] = yaml.load(_text(name), Loader=_LOADER)  # noqa: S506  (a safe one)
+    content: dict[str, Any] = own_table(_files()[name][1])
     return content
-
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

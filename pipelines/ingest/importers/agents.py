@@ -17,7 +17,7 @@ from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.mapping import ANSWERS, STEPS, Record
 
-# What importers of agents share: sums over steps, and reports of the SWE-bench harness.
+# What importers of agents share: rows of steps, and reports of the SWE-bench harness.
 
 Tokens = Callable[[Mapping[str, Any]], TokenUsage]
 

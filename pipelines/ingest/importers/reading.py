@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import yaml
-
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError, Unsafe
 from routeyard.pipelines.common.untrusted import regular, too_large
 from routeyard.pipelines.common.usage import MOST_TOKENS, TokenUsage, usage_of
 from routeyard.schemas.errors import RouteyardError, did_you_mean
+from routeyard.schemas.text import own_table
 
 #: What a value of another kind raises where the format's was expected.
 _SURPRISES = (
@@ -195,7 +194,7 @@ def importer(
 
 
 #: What `importers.yaml` says of each format; `reader` is the module and name of its importer.
-FORMATS = yaml.safe_load(Path(__file__).with_name("importers.yaml").read_text(encoding="utf-8"))
+FORMATS = own_table(Path(__file__).with_name("importers.yaml"))
 
 
 #: Start of a file's name → split.

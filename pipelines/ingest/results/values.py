@@ -15,14 +15,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import yaml
 
 from routeyard.schemas.statuses import ANSWERLESS, status_of
+from routeyard.schemas.text import own_table
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 _TABLE, _SAID = (
-    yaml.safe_load(files(__package__).joinpath(name).read_text(encoding="utf-8"))
-    for name in ("roles.yaml", "words.yaml")
+    own_table(files(__package__).joinpath(name)) for name in ("roles.yaml", "words.yaml")
 )
 
 

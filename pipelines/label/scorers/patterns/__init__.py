@@ -12,20 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
+from routeyard.schemas.text import own_table
 
 _CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
 _GROUP = re.compile(r"\([^()]*\)")
 _REPEATED = re.compile(r".(?:[?*+]|\{[^}]*\})|[.^$]")
 #: "<not>", which the words of a list replace; no group's name.
 _KEY = re.compile(r"(?<!\?P)<([a-z_|]+)>")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def table(name: str) -> Any:
     """Content of the file `NAME.yaml`."""
-    text = Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")
-    return yaml.load(text, Loader=_LOADER)  # noqa: S506  (a safe one)
+    return own_table(Path(__file__).with_name(f"{name}.yaml"))
 
 
 class Patterns(dict[str, re.Pattern[str]]):
