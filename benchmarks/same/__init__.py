@@ -125,8 +125,9 @@ def judge(
 
     Args:
         whole: Everything was compared, so that a sentence without a difference has to go.
-        wanted: YAML list of `what` (regular expression), `because` (a sentence), and
-            `always: true` for what differs between two runs of one commit, such as times.
+        wanted: YAML list of `what` (regular expression), where needed another for `how` it
+            differs, `because` (a sentence), and `always: true` for what differs
+            between two runs of one commit, such as times.
     """
     import yaml
 
@@ -134,7 +135,7 @@ def judge(
     counts = {row["because"]: 0 for row in rows}
     left = []
     for one in found:
-        row = next((row for row in rows if re.search(row["what"], one.what)), None)
+        row = next((row for row in rows if _explains(row, one)), None)
         if row is None:
             left.append(one)
         else:
@@ -142,3 +143,7 @@ def judge(
     always = {row["because"] for row in rows if row.get("always")}
     stale = [because for because, n in counts.items() if not n and because not in always]
     return left, counts, stale if whole else []
+
+
+def _explains(row: Mapping[str, Any], one: Difference) -> bool:
+    return bool(re.search(row["what"], one.what) and re.search(row.get("how", ""), one.how))

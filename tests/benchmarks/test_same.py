@@ -90,14 +90,17 @@ def test_a_wanted_difference_has_a_sentence_and_one_without_is_stale(tmp_path: P
         "- {what: 'labels.parquet: cost', because: Costs are in USD.}\n"
         "- {what: nothing, because: Nobody needs this.}\n"
         "- {what: seconds, because: Times differ., always: true}\n"
+        "- {what: stdout, how: '^2 lines: - view', because: A command is called otherwise.}\n"
     )
     found = [
         Difference("demo/build/labels.parquet: cost", "1"),
         Difference("demo/build/labels.parquet: score", "1"),
+        Difference("demo/build/stdout.txt", "9 lines: - view | - release"),
+        Difference("demo/build/stdout.txt", "2 lines: - view | + site"),
     ]
     left, counts, stale = judge(found, whole=True, wanted=wanted)
-    assert left == found[1:]
-    assert counts["Costs are in USD."] == 1
+    assert left == found[1:3]
+    assert counts["Costs are in USD."] == counts["A command is called otherwise."] == 1
     assert stale == ["Nobody needs this."]
 
 
