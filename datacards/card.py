@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import yaml
@@ -19,8 +19,6 @@ from routeyard.datacards import sql_of
 from routeyard.schemas import StoredTable
 from routeyard.schemas.contracts import register
 from routeyard.schemas.questions import group_of, leaked_tests, looked_for_duplicates
-from routeyard.schemas.recipe import Label
-from routeyard.schemas.recipe.release import Release
 from routeyard.schemas.release import (
     MEASURED_COLUMNS,
     SPLITS,
@@ -31,6 +29,9 @@ from routeyard.schemas.release import (
     undecided_words,
 )
 from routeyard.schemas.text import markdown, own_table, prose, visible
+
+if TYPE_CHECKING:
+    from routeyard.schemas.recipe import Label
 
 # Templates of Markdown: figures as text, and untrusted text that makes no markup.
 
@@ -553,6 +554,8 @@ def front_matter(
     `datasets` caches a folder under a hash of `configs` and `dataset_info` and the folder's last
     name, a version: the fingerprint in the descriptions keeps releases apart.
     """
+    from routeyard.schemas.recipe.release import Release
+
     release = Release.model_validate(facts["recipe"].get("release") or {})
     # `datasets` cannot load a table without rows, so such a table is no configuration.
     tables = {name: table for name, table in tables.items() if table.num_rows}
@@ -688,6 +691,8 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
         facts: name, version, recipe, sources, waivers, figures, files and
             fingerprints, as `write_release` gives them.
     """
+    from routeyard.schemas.recipe import Label, Release
+
     numbers, figures = card_numbers(tables), facts.get("figures") or {}
     label = Label.model_validate(facts["recipe"].get("label") or {})
     certificate = (figures.get("certify") or {}).get("certificate")

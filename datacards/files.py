@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,7 +12,9 @@ from routeyard.datacards.card import bibtex, card_numbers, hub_license, texts
 from routeyard.datacards.charts import accuracy_bars, cost_accuracy
 from routeyard.schemas import StoredTable
 from routeyard.schemas.contracts import register
-from routeyard.schemas.recipe.release import Release
+
+if TYPE_CHECKING:
+    from routeyard.schemas.recipe import Release
 
 # Plots of a card: accuracy per model, and accuracy over cost where costs are known.
 
@@ -127,6 +129,8 @@ def croissant(
     Args:
         numbers: Of `card_numbers`.
     """
+    from routeyard.schemas.recipe import Release
+
     words = Release.model_validate(facts["recipe"].get("release") or {})
     licence, name = hub_license(words.license, [s.get("license") for s in facts["sources"]])
     full = {name: table for name, table in tables.items() if table.num_rows}

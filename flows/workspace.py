@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +30,9 @@ from routeyard.pipelines.common.registry import Registry
 from routeyard.pipelines.common.staging import alone, beside, place, staging, write_json
 from routeyard.schemas import CONTRACTS, VERDICTS
 from routeyard.schemas.errors import BadInput
-from routeyard.schemas.recipe import Recipe
+
+if TYPE_CHECKING:
+    from routeyard.schemas.recipe import Recipe
 
 # The code that a stage's function can reach, with a hash of each module.
 #
@@ -50,6 +52,7 @@ CARD = "routeyard.datacards.card"
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 _PROGRAM = re.compile(r"[\"'](routeyard\.pipelines\.[\w.]+)[\"']")
 _NAMED = re.compile(r"Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )'([^']+)'\)?")
+_READERS = ("with_name", "with_suffix", "PackageLoader")
 _LOADED = re.compile(r"PackageLoader\('([^']+)', '([^']+)'\)")
 
 
@@ -127,7 +130,10 @@ def _read_by(tree: ast.AST, path: Path) -> set[Path]:
         return paths
     nodes = list(ast.walk(tree))
     for node in nodes:
-        text = ast.unparse(node) if isinstance(node, ast.Call | ast.BinOp) else ""
+        names_one = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+        if isinstance(node, ast.Call):
+            names_one = getattr(node.func, "attr", getattr(node.func, "id", "")) in _READERS
+        text = ast.unparse(node) if names_one else ""
         if match := _NAMED.fullmatch(text):
             how, name = match.groups()
             paths.add(path.with_suffix(name) if how == ".with_suffix(" else path.parent / name)

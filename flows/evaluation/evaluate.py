@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -306,6 +305,8 @@ def code_of(specs: Iterable[RouterSpec]) -> dict[str, str]:
 
 def reached(file: Path) -> set[Path]:
     """A file of someone's own and the files beside it, or where we were started, it imports."""
+    from modulefinder import ModuleFinder
+
     finder = ModuleFinder([str(file.resolve().parent), str(Path.cwd())])
     finder.run_script(str(file))
     paths = (vars(module)["__file__"] for name, module in finder.modules.items()

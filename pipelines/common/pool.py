@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,10 @@ from routeyard.pipelines.common.arrays import Bools
 from routeyard.pipelines.common.files import read_text
 from routeyard.schemas import MODELS
 from routeyard.schemas.errors import RecipeError
-from routeyard.schemas.recipe import Model, Pool
 from routeyard.schemas.text import own_table
+
+if TYPE_CHECKING:
+    from routeyard.schemas.recipe import Model, Pool
 
 
 def models_table(pool: Pool) -> pa.Table:
