@@ -293,7 +293,7 @@ def _corrected(cells: Counter[_Cell]) -> dict[str, list[float]]:
         total = sum(n for n, _, _ in done)
         if all(item is not None for _, _, item in done):
             mean = sum(n * item.accuracy for n, _, item in done if item) / total
-            half = math.sqrt(sum((n * (one.high - one.low) / 2) ** 2 for n, _, one in done if one))
+            half = math.sqrt(sum((n * (ci.high - ci.low) / 2) ** 2 for n, _, ci in done if ci))
             labelled = sum(right for _, right, _ in done) / total
             bounds = (max(0.0, mean - half / total), min(1.0, mean + half / total))
             out[model] = [round(value, 5) for value in (labelled, mean, *bounds)]

@@ -108,11 +108,11 @@ def shipped() -> list[str]:
     return sorted({file.name.split(".")[0] for file in _FOLDER.glob("*.txt")})
 
 
-def load_template(default: str, given: str | None, *, names: frozenset[str]) -> Template:
-    """The template that is given, else the newest default of that name.
+def load_template(default: str, source: str | None, *, names: frozenset[str]) -> Template:
+    """The template of `source`, else the newest default of that name.
 
     Args:
-        given: A file, the name of one that is shipped, or the prompt itself (it has
+        source: A file, the name of one that is shipped, or the prompt itself (it has
             `{{answer}}` or another name in it; that is what a loaded recipe holds).
         names: What the caller fills in; the text may use no other name and must
             use `answer` or `answers`.
@@ -120,14 +120,14 @@ def load_template(default: str, given: str | None, *, names: frozenset[str]) -> 
     Raises:
         BadInput: the file is missing, or uses an unknown name.
     """
-    if given is None:
+    if source is None:
         return _newest(default)
-    if _TEMPLATES_RE["name"].search(given):
-        template, where = Template("file", given), "the prompt in `template`"
-    elif given in shipped():
-        template, where = _newest(given), f"template {given!r}"
+    if _TEMPLATES_RE["name"].search(source):
+        template, where = Template("file", source), "the prompt in `template`"
+    elif source in shipped():
+        template, where = _newest(source), f"template {source!r}"
     else:
-        template, where = Template("file", read_template(Path(given))), given
+        template, where = Template("file", read_template(Path(source))), source
     used = set(_TEMPLATES_RE["name"].findall(template.text))
     for name in sorted(used - names):
         raise BadInput(
@@ -171,7 +171,7 @@ def formatted(text: str) -> str:
     places = set(re.findall(r"\{(\w{1,40})\}", text))
     if _TEMPLATES_RE["name"].search(text) or places != set(_FORMAT):
         return text
-    return re.sub(r"\{(\w{1,40})\}", lambda found: f"{{{{{_FORMAT[found[1]]}}}}}", text)
+    return re.sub(r"\{(\w{1,40})\}", lambda match: f"{{{{{_FORMAT[match[1]]}}}}}", text)
 
 
 def _no_answer(where: str) -> BadInput:
@@ -183,7 +183,7 @@ def _no_answer(where: str) -> BadInput:
 
 
 def _newest(name: str) -> Template:
-    file = max(_FOLDER.glob(f"{name}.*.txt"), key=lambda found: int(found.suffixes[0][1:]))
+    file = max(_FOLDER.glob(f"{name}.*.txt"), key=lambda path: int(path.suffixes[0][1:]))
     return Template(f"{name}.{file.suffixes[0][1:]}", file.read_text(encoding="utf-8"))
 
 
@@ -372,15 +372,15 @@ def judge(
     For `relative`, `responses` must hold the reference model's; for `choice`, all
     answers of a query are shown together, also those that `only` leaves out.
     """
-    kept = None if only is None else set(only)
+    keys = None if only is None else set(only)
     ask = partial(ask_model, served=by, ledger=ledger, purpose="judge", **how)
     if by.kind == "choice":
-        return _choose(list(answers(queries, responses)), by, ask, kept)
+        return _choose(list(answers(queries, responses)), by, ask, keys)
     kind = "reference" if by.kind == "reference" else "rating"
     if kind == "rating" and by.lowest == 0:
         kind = "rating-from-zero"
     template = load_template(kind, by.template, names=_NAMES)
-    shown = _about(list(answers(queries, responses)), by, kept)
+    shown = _about(list(answers(queries, responses)), by, keys)
     asked = [(answer, _request(template, answer, by)) for answer in shown]
     read = decision_in if by.kind == "reference" else partial(rating_in, lowest=by.lowest)
     results = ask([request for _, request in asked], read=read)
@@ -388,24 +388,24 @@ def judge(
     version = f"{by.kind}-{template.version}"
     said = partial(_said, by, bars)
     rows = verdicts_from(asked, results, f"judge:{by.name}", version, said)
-    return _filed(rows, results, kept)
+    return _filed(rows, results, keys)
 
 
 def _about(
-    shown: list[AnswerToJudge], by: Judge, kept: set[ResponseKey] | None
+    shown: list[AnswerToJudge], by: Judge, keys: set[ResponseKey] | None
 ) -> list[AnswerToJudge]:
     """Answers to ask about; for `relative` the reference model's answers to the same queries."""
-    if kept is None:
+    if keys is None:
         return shown
-    queries = {key[0] for key in kept} if by.kind == "relative" else set()
-    return [a for a in shown if a.key in kept or (_is_reference(a, by) and a.key[0] in queries)]
+    queries = {key[0] for key in keys} if by.kind == "relative" else set()
+    return [a for a in shown if a.key in keys or (_is_reference(a, by) and a.key[0] in queries)]
 
 
 def _filed(
-    rows: list[dict[str, Any]], results: PromptResults, kept: set[ResponseKey] | None
+    rows: list[dict[str, Any]], results: PromptResults, keys: set[ResponseKey] | None
 ) -> FiledVerdicts:
-    if kept is not None:
-        rows = [row for row in rows if (row["query_id"], row["model_id"], row["sample"]) in kept]
+    if keys is not None:
+        rows = [row for row in rows if (row["query_id"], row["model_id"], row["sample"]) in keys]
     return FiledVerdicts(verdict_table(rows), results.figures)
 
 
@@ -442,7 +442,7 @@ def _choose(
     shown: list[AnswerToJudge],
     by: Judge,
     ask: Callable[..., PromptResults],
-    kept: set[ResponseKey] | None,
+    keys: set[ResponseKey] | None,
 ) -> FiledVerdicts:
     template = load_template("choice", by.template, names=_LISTED)
     scorer, version = f"judge:{by.name}", f"choice-{template.version}"
@@ -450,7 +450,7 @@ def _choose(
     ordered = sorted(shown, key=lambda answer: answer.key)
     for query_id, group in groupby(ordered, key=lambda answer: answer.key[0]):
         together = list(group)
-        if kept is not None and not any(answer.key in kept for answer in together):
+        if keys is not None and not any(answer.key in keys for answer in together):
             continue
         random.Random(f"0|{query_id}").shuffle(together)
         for start in range(0, len(together), len(LETTERS)):
@@ -477,7 +477,7 @@ def _choose(
             said = _chosen(place, len(part), both, named)
             rows.append(verdict(answer.key, scorer, version, cost_usd=cost, **said))
             cost = 0.0  # The first answer of a list bears what asking about the list cost.
-    return _filed(rows, results, kept)
+    return _filed(rows, results, keys)
 
 
 def _chosen(

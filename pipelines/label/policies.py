@@ -333,9 +333,9 @@ def apply_policy(
             # A model's grades are its labels; what its source left ungraded stays undecided.
             model = matrix.model[matrix.pair[rows]]
             settled = np.isin(model, model[graded])
-        given, limit = graded & settled, _limit(policy, GIVEN)
-        right = grade[given] == CORRECT
-        decisions.put(rows[given], score[place[GIVEN], given], right, GIVEN, limit)
+        by_grade, limit = graded & settled, _limit(policy, GIVEN)
+        right = grade[by_grade] == CORRECT
+        decisions.put(rows[by_grade], score[place[GIVEN], by_grade], right, GIVEN, limit)
         outcome, score, rows = outcome[:, ~settled], score[:, ~settled], rows[~settled]
     if not names or not len(rows):
         return
@@ -664,11 +664,11 @@ def _entering(verdicts: pa.Table, policy: Label) -> pa.Table:
 
 def _without(scorer: str, responses: pa.Table, verdicts: pa.Table) -> list[ResponseKey]:
     """First answers with a text on which a scorer has given no verdict but errors."""
-    given = verdicts.filter(
+    judged = verdicts.filter(
         pc.and_(pc.equal(verdicts["scorer"], scorer), pc.not_equal(verdicts["outcome"], "error"))
     )
     first = with_text(responses).filter(pc.field("sample") == 0)
-    return sorted(set(keys(first)) - set(keys(given)))
+    return sorted(set(keys(first)) - set(keys(judged)))
 
 
 def _apply_policies(queries: pa.Table, matrix: VerdictMatrix, policy: Label) -> PolicyDecisions:

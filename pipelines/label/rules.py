@@ -273,7 +273,7 @@ def file_verdicts(
             pa.array(item, kind) for item, kind in zip(zip(*read, strict=True), _TYPES, strict=True)
         )
         filed.append(_filed(shard.rows, names, [filed_by[name] for name in names], *said))
-    return VERDICTS.check(pa.concat_tables([*filed, _given(responses)]))
+    return VERDICTS.check(pa.concat_tables([*filed, _given_scores(responses)]))
 
 
 def versions(scorer: pa.ChunkedArray) -> dict[str, str]:
@@ -322,7 +322,7 @@ def _filed(rows: pa.Table, *columns: Any) -> pa.Table:
     )
 
 
-def _given(responses: pa.Table) -> pa.Table:
+def _given_scores(responses: pa.Table) -> pa.Table:
     without = pc.is_in(responses.column("status"), value_set=pa.array(ANSWERLESS))
     rows = responses.filter(pc.and_not(pc.is_valid(responses.column("given_score")), without))
     scorer, score, n = SCORERS.get(GIVEN), rows.column("given_score"), rows.num_rows
@@ -355,8 +355,8 @@ class ScorerChange(NamedTuple):
     def instruction(self) -> str:
         """The key of the source that keeps the instruction of the earlier scorer."""
         known = self.before in SCORERS.names()
-        told = SCORERS.get(self.before).instruction if known else ""
-        return f"instruction: {json.dumps(told, ensure_ascii=False)}"
+        text = SCORERS.get(self.before).instruction if known else ""
+        return f"instruction: {json.dumps(text, ensure_ascii=False)}"
 
 
 def rescored(queries: pa.Table, scorers: Mapping[str, str]) -> tuple[pa.Table, list[ScorerChange]]:
@@ -418,8 +418,8 @@ def keep_others(stored: pa.Table, ruled: pa.Table) -> pa.Table:
     They cost money or time and do not change when a rule does.
     """
     others = pc.match_substring_regex(stored.column("scorer"), f"^({'|'.join(FAMILIES)})")
-    kept = stored.filter(others).sort_by([(name, "ascending") for name in VERDICTS.key])
-    return VERDICTS.check(pa.concat_tables([ruled, VERDICTS.conform(kept)]))
+    carried = stored.filter(others).sort_by([(name, "ascending") for name in VERDICTS.key])
+    return VERDICTS.check(pa.concat_tables([ruled, VERDICTS.conform(carried)]))
 
 
 def changes(queries: pa.Table, before: pa.Table, after: pa.Table) -> LabelChanges:

@@ -75,11 +75,8 @@ def _kinds(
     A fact is a number that the question gives no other number, and no other year, to compute from.
     """
     known = [_unwrapped(reference) for reference in references if reference.strip()]
-    letters = LETTERS[: len(listed_options(question))].lower()
-    shapes = [
-        shape_of(one, question, has_choices or (len(one.strip()) == 1 and one.strip() in letters))
-        for one in known
-    ]
+    letters = {*LETTERS[: len(listed_options(question))].lower()}
+    shapes = [shape_of(text, question, has_choices or text.strip() in letters) for text in known]
     if {*shapes} == {"number", "mathematics"}:
         shapes = ["mathematics"] * len(shapes)
     own = {
@@ -263,8 +260,8 @@ def _listed(text: str) -> list[str]:
 def _number(asked: ScoringInput, output: str) -> ScoreResult:
     result = numeric.read(asked, output)
     if result.outcome == "incorrect" and _in_prose(output):
-        beside = contains.read(asked, output)
-        if beside.outcome == "correct":
+        text = contains.read(asked, output)
+        if text.outcome == "correct":
             why = f"{result.reason}, beside a reference"
             return replace(result, outcome="abstain", score=None, reason=why)
     return result

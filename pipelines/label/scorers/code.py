@@ -315,8 +315,8 @@ def _cases(text: str, kind: str) -> list[dict[str, Any]]:
     if isinstance(loaded, dict) and "inputs" in loaded:
         pairs = zip(loaded["inputs"], loaded["outputs"], strict=True)
         if kind == "functional":
-            return [{"arguments": list(given), "value": out} for given, out in pairs]
-        return [{"input": _text(given), "output": _text(out)} for given, out in pairs]
+            return [{"arguments": list(inputs), "value": out} for inputs, out in pairs]
+        return [{"input": _text(inputs), "output": _text(out)} for inputs, out in pairs]
     cases = loaded if isinstance(loaded, list) else [loaded]
     return [{"input": str(case["input"]), "output": str(case["output"])} for case in cases]
 

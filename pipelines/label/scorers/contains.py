@@ -193,15 +193,15 @@ def year(form: str) -> int | None:
     return int(footnoted[1]) if footnoted else None
 
 
-def dates(found: Sequence[Word]) -> list[tuple[Date, int, int]]:
+def dates(tokens: Sequence[Word]) -> list[tuple[Date, int, int]]:
     """The dates and years among words, in their order, each with its first word and its end."""
-    kept = [
+    places = [
         place
-        for place, word in enumerate(found)
-        if word.form not in _UNITS or not place or not is_number(found[place - 1].form)
+        for place, word in enumerate(tokens)
+        if word.form not in _UNITS or not place or not is_number(tokens[place - 1].form)
     ]
-    read = _dates([found[place].form for place in kept])
-    return [(date, kept[start], kept[end - 1] + 1) for date, start, end in read]
+    read = _dates([tokens[place].form for place in places])
+    return [(date, places[start], places[end - 1] + 1) for date, start, end in read]
 
 
 def _dates(row: Sequence[str]) -> Iterator[tuple[Date, int, int]]:
@@ -268,11 +268,11 @@ class Text(NamedTuple):
 
 def text_of(raw: str, *, titles: bool = True) -> Text:
     folded = fold(raw)
-    kept = words(folded)
+    tokens = words(folded)
     if not titles:
-        kept = tuple(word for word in kept if word.form not in TITLES) or kept
-    text = tuple(word.form for word in kept)
-    return Text(folded, kept, text, tuple(dates(kept)), squashed(folded))
+        tokens = tuple(word for word in tokens if word.form not in TITLES) or tokens
+    text = tuple(word.form for word in tokens)
+    return Text(folded, tokens, text, tuple(dates(tokens)), squashed(folded))
 
 
 @lru_cache(maxsize=8192)
@@ -288,7 +288,7 @@ def accepted(reference: str) -> tuple[Text, ...]:
 @lru_cache(maxsize=8192)
 def lettered(reference: str) -> frozenset[tuple[str, str]]:
     """A folded reference's words with the single letter beside them that tells names apart."""
-    return frozenset(pair for one in RE["lettered"].finditer(reference) for pair in _pairs(one[0]))
+    return frozenset(pair for m in RE["lettered"].finditer(reference) for pair in _pairs(m[0]))
 
 
 def has_letters(reference: Text, answer: Text) -> bool:
@@ -429,10 +429,10 @@ def _same_stem(form: str, name: str) -> bool:
 def _same_person(name: Sequence[str], said: Sequence[str], last: int) -> bool:
     """First and last name (middle names left out), or initials for all given names."""
     before = said[max(0, last - 3) : last]
-    given = said[max(0, last - len(name) + 1) : last]
-    initials = len(given) == len(name) - 1 and all(
+    given_names = said[max(0, last - len(name) + 1) : last]
+    initials = len(given_names) == len(name) - 1 and all(
         a[0] == b[0] and (1 in (len(a), len(b)) or a == b)
-        for a, b in zip(given, name, strict=False)
+        for a, b in zip(given_names, name, strict=False)
     )
     short = len(name[0]) > 2 and bool(before) and before[-1][:3] == name[0][:3]
     return name[0] in before or initials or short
@@ -500,13 +500,14 @@ def _counted_otherwise(accepted: Sequence[Text], answer: Text, question: frozens
     values = {form for item in accepted for form in item.forms if is_number(form)}
     if values & set(answer.forms) or len(set(filter(is_number, answer.forms)) - question) != 1:
         return ""
-    beside = [
-        {(step, other) for step, form, other in _beside(one) if is_number(form)} for one in accepted
+    neighbours = [
+        {(step, other) for step, form, other in _neighbours(text) if is_number(form)}
+        for text in accepted
     ]
-    wanted = set.intersection(*beside) if beside else set()
+    wanted = set.intersection(*neighbours) if neighbours else set()
     other_counts = [
         other
-        for step, form, other in _beside(answer)
+        for step, form, other in _neighbours(answer)
         if (step, other) in wanted and is_number(form) and not _is_rounded(form, values)
     ]
     return other_counts[0] if other_counts else ""
@@ -518,7 +519,7 @@ def _is_rounded(form: str, values: Set[str]) -> bool:
     return said is None or any(_rounded(said, value) for value in known)
 
 
-def _beside(text: Text) -> list[tuple[int, str, str]]:
+def _neighbours(text: Text) -> list[tuple[int, str, str]]:
     """(step, word, the word before or behind it) of each word."""
     forms = text.forms
     pairs = list(pairwise(forms))
@@ -554,8 +555,8 @@ def _other_date(wanted: Sequence[Date], answer: Text) -> str:
 
 def _other_number(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
     """Whether the answer has a number, and none that is a reference's when rounded."""
-    said = [value for word in new if (value := _value(word.form)) is not None]
-    known = [value for one in accepted for form in one.forms if (value := _value(form)) is not None]
+    said = [n for word in new if (n := _value(word.form)) is not None]
+    known = [n for text in accepted for form in text.forms if (n := _value(form)) is not None]
     return bool(said) and not any(_rounded(a, b) for a in said for b in known)
 
 
@@ -684,8 +685,8 @@ def wanted_of(question: str, references: Sequence[Text]) -> Wanted:
         RE["asks_end"].search(folded.casefold()) is not None,
         RE["supposing"].search(folded.casefold()) is not None,
         tuple(
-            (frozenset(w.form for w in words(one["a"])), frozenset(w.form for w in words(one["b"])))
-            for one in RE["choice"].finditer(folded)
+            (frozenset(w.form for w in words(m["a"])), frozenset(w.form for w in words(m["b"])))
+            for m in RE["choice"].finditer(folded)
         ),
     )
 
@@ -789,10 +790,10 @@ def _of_another_clause(answer: Text, start: int, end: int, wanted: Wanted) -> bo
     kind = _doubts_kind(answer.words[start])
     for place in _others_of(answer, start, end, wanted):
         first, then = (end, place) if place >= end else (place + 1, start)
-        between = _between(answer, first - 1, then)
-        if kind == "year" and first == then and RE["span"].fullmatch(between[:-1]):
+        gap = _text_between(answer, first - 1, then)
+        if kind == "year" and first == then and RE["span"].fullmatch(gap[:-1]):
             return wanted.end != (place < start)
-        if RE["ends"].search(between) or not RE["clause"].search(between):
+        if RE["ends"].search(gap) or not RE["clause"].search(gap):
             continue
         other = _nearest(answer, place, place + 1, wanted.said)
         nearer = other < _FAR and other <= own if place > start else other < own
@@ -815,14 +816,14 @@ def _nearest(answer: Text, start: int, end: int, asked: frozenset[str]) -> int:
     for away in range(1, _FAR):
         for place, inner in ((start - away, start), (end - 1 + away, end - 1)):
             if 0 <= place < len(said) and forms.count(forms[place]) == 1:
-                between = _between(answer, min(place, inner), max(place, inner))
+                gap = _text_between(answer, min(place, inner), max(place, inner))
                 like = any(_kindred(forms[place], item) for item in asked)
-                if like and not RE["clause"].search(between):
+                if like and not RE["clause"].search(gap):
                     return away
     return _FAR
 
 
-def _between(answer: Text, place: int, then: int) -> str:
+def _text_between(answer: Text, place: int, then: int) -> str:
     return answer.folded[answer.words[place].end : answer.words[then].start + 1].casefold()
 
 
@@ -898,10 +899,10 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     return ScoreResult.of(outcome == "correct", said, span, reason, conflict)
 
 
-def compared(asked: ScoringInput, written: str) -> tuple[Outcome, str]:
+def compared(asked: ScoringInput, raw: str) -> tuple[Outcome, str]:
     """`correct`, `incorrect` or `abstain` for the answer as it is written, and why."""
     references = [item for reference in asked.references for item in accepted(reference)]
-    answer = text_of(written)
+    answer = text_of(raw)
     if any(bare(item) == bare(answer) != "" for item in references):
         return "correct", "the whole answer"
     if all(len(item.forms) == 1 and item.forms[0] in VERDICTS for item in references):

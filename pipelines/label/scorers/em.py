@@ -70,9 +70,9 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     return replace(strict, outcome="abstain", score=None, reason=reason)
 
 
-def _other_signs(references: Sequence[str], written: str) -> bool:
+def _other_signs(references: Sequence[str], answer: str) -> bool:
     """Whether an answer has the words of a reference, in another order or with other signs."""
-    said = _letters(written)
+    said = _letters(answer)
     return any(said == _letters(reference) for reference in references)
 
 

@@ -49,17 +49,17 @@ def normalise(text: str, *, articles: bool = False) -> str:
     if "-" not in text:
         text = text.translate(_BLANKS)
     if _RE["sign"].search(text):
-        text = " ".join(_RE["sign"].sub(_kept, text).split())
+        text = " ".join(_RE["sign"].sub(_replacement, text).split())
         if not _SPACED.isdisjoint(text):
             text = _RE["spaced_operator"].sub(r"\1", text)
         return text if articles else " ".join(_RE["article"].sub(" ", text).split()) or text
     words = text.split()
-    told = words if articles else [word for word in words if word not in _ARTICLES]
-    return " ".join(told or words)
+    content = words if articles else [word for word in words if word not in _ARTICLES]
+    return " ".join(content or words)
 
 
-def _kept(found: re.Match[str]) -> str:
-    sign, text, index = found[0], found.string, found.start()
+def _replacement(match: re.Match[str]) -> str:
+    sign, text, index = match[0], match.string, match.start()
     before, after = text[index - 1 : index], text[index + 1 : index + 2]
     if sign == "." and after.isdigit():  # 3.5 and .5 keep their point
         return sign

@@ -83,8 +83,8 @@ class Language(Patterns):
             parts["omitted"] = "(?!)"
         super().__init__(_FORMS, lambda key: parts[key] if key in parts else any_of(row.get(key)))
         for name, keys in _FORMS["hints"].items():
-            told = (hint for key in keys for word in row.get(key, [key]) for hint in hints(word))
-            self.hints[name] = tuple(dict.fromkeys(told))
+            texts = (hint for key in keys for word in row.get(key, [key]) for hint in hints(word))
+            self.hints[name] = tuple(dict.fromkeys(texts))
 
     def of_others(self, text: str, position: int) -> bool:
         """Whether the answer that is named at `position` is another's, or an earlier one."""

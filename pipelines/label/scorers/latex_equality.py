@@ -213,7 +213,7 @@ def _told_apart(first: Any, second: Any, symbols: list[Any]) -> bool | None:
     from sympy import Rational
 
     random = Random(20_260)
-    told: bool | None = False
+    apart: bool | None = False
     for _ in range(4):
         values = {symbol: Rational(random.randint(2, 999), 101) for symbol in symbols}
         try:
@@ -223,7 +223,7 @@ def _told_apart(first: Any, second: Any, symbols: list[Any]) -> bool | None:
         except Exception:
             return None
         if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
-            told = None
+            apart = None
         elif abs(a - b) > max(abs(a), abs(b)) * 10**-15:
             return True
-    return told
+    return apart

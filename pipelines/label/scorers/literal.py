@@ -72,31 +72,31 @@ def _digits(value: float) -> int:
     return len(repr(abs(value)).partition("e")[0].replace(".", "").strip("0"))
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Equal in value and type, at every depth; NaN is itself."""
-    if type(one) is not type(other):
+    if type(first) is not type(second):
         return False
-    if isinstance(one, float):
-        if one == other or (math.isnan(one) and math.isnan(other)):
+    if isinstance(first, float):
+        if first == second or (math.isnan(first) and math.isnan(second)):
             return True
         # The last digits depend on the order of operations.
-        close = math.isclose(one, other, rel_tol=2**-50)
-        return close and min(_digits(one), _digits(other)) >= 15
-    if isinstance(one, complex):
-        return same(one.real, other.real) and same(one.imag, other.imag)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        if len(one) != len(other):
+        close = math.isclose(first, second, rel_tol=2**-50)
+        return close and min(_digits(first), _digits(second)) >= 15
+    if isinstance(first, complex):
+        return same(first.real, second.real) and same(first.imag, second.imag)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(same, first, second))
+    if isinstance(first, dict):
+        if len(first) != len(second):
             return False
-        keys = {(type(key), key): key for key in other}
+        keys = {(type(key), key): key for key in second}
         return all(
-            (type(key), key) in keys and same(value, other[keys[type(key), key]])
-            for key, value in one.items()
+            (type(key), key) in keys and same(value, second[keys[type(key), key]])
+            for key, value in first.items()
         )
-    if isinstance(one, set | frozenset):
-        return {(type(v), v) for v in one} == {(type(v), v) for v in other}
-    return bool(one == other)
+    if isinstance(first, set | frozenset):
+        return {(type(v), v) for v in first} == {(type(v), v) for v in second}
+    return bool(first == second)
 
 
 _RE = patterns("literal")
@@ -127,7 +127,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 def _wrap(values: list[Any]) -> bool:
     """Whether a dictionary has a key that envelopes have, and not the data of an answer."""
-    return any(str(key).lower() in NAMES for one in values if isinstance(one, dict) for key in one)
+    return any(str(key).lower() in NAMES for v in values if isinstance(v, dict) for key in v)
 
 
 def _values(how: str, said: str, before: str) -> list[Any]:

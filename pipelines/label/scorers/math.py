@@ -126,8 +126,8 @@ def _joined(text: str, shown: str, formulas: list[re.Match[str]], start: int, st
     pieces = [_inner(first)]
     end = first.end()
     for item in inside[1:]:
-        between = text[end : item.start()]
-        if not _STATEMENT_RE["join"].fullmatch(between):
+        gap = text[end : item.start()]
+        if not _STATEMENT_RE["join"].fullmatch(gap):
             break
         pieces.append(_inner(item))
         end = item.end()
@@ -361,35 +361,35 @@ def _without_unit(text: str) -> str:
 _EQUAL_RE = patterns("math_equality")
 
 
-def same_answer(one: str, other: str, asked: ScoringInput | None = None) -> bool:
+def same_answer(answer: str, other: str, asked: ScoringInput | None = None) -> bool:
     """Whether two answers are the same; symmetric.
 
     Raises:
         symbolic.TookTooLong: a symbolic comparison exceeds a limit.
     """
-    if " ".join(one.split()) == " ".join(other.split()):
+    if " ".join(answer.split()) == " ".join(other.split()):
         return True
-    if bool(_EQUAL_RE["denied"].match(one)) != bool(_EQUAL_RE["denied"].match(other)):
+    if bool(_EQUAL_RE["denied"].match(answer)) != bool(_EQUAL_RE["denied"].match(other)):
         return False
     if bases := _bases(asked.question if asked else ""):
-        one, other = _without_base(one, bases), _without_base(other, bases)
-    first, second = number(one), number(other)
+        answer, other = _without_base(answer, bases), _without_base(other, bases)
+    first, second = number(answer), number(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
     # One of them may be a number as it is; then the other is read as one, too.
-    known, text = first or second, other if first else one
+    known, text = first or second, other if first else answer
     if known and (said := spoken_number(text, asked)):
         return agree(said, known, asked)
-    given, wanted = _measure(one), _measure(other)
-    if given is not None and wanted is not None:
-        return given.same_as(wanted)
+    amount, wanted = _measure(answer), _measure(other)
+    if amount is not None and wanted is not None:
+        return amount.same_as(wanted)
     if known:
-        if measure := wanted if first else given:
+        if measure := wanted if first else amount:
             return len(measure.parts) == 1 and agree(measure.parts[0][0], known, asked)
         said = _decimal_comma(text, asked) or (numeric_answer(text) if _in_prose(text) else None)
         if said:
             return agree(said, known, asked)
-    return _same(form(one), form(other), asked)
+    return _same(form(answer), form(other), asked)
 
 
 def _in_prose(text: str) -> bool:
@@ -448,65 +448,64 @@ def _without_base(text: str, bases: frozenset[int]) -> str:
     return match[1] if match and _base(match[2]) in bases else text
 
 
-def _same(one: Form, other: Form, asked: ScoringInput | None) -> bool:
-    kinds = {one.kind, other.kind}
+def _same(answer: Form, other: Form, asked: ScoringInput | None) -> bool:
+    kinds = {answer.kind, other.kind}
     if "equation" in kinds and "relation" not in kinds:
-        if one.kind == other.kind and one.name != other.name:
+        if answer.kind == other.kind and answer.name != other.name:
             return False
-        values = [form.parts[0] if form.kind == "equation" else form for form in (one, other)]
+        values = [form.parts[0] if form.kind == "equation" else form for form in (answer, other)]
         return _same(values[0], values[1], asked)
     if kinds & {"named", "ordered"}:
-        one, other = _as_tuple(one), _as_tuple(other)
-    one, other = sorted((one, other), key=lambda form: form.kind)
-    if one.kind == "named":  # before "ordered"
-        return _same_named(one, other, asked)
-    return _same_parts(one, other, asked)
+        answer, other = _as_tuple(answer), _as_tuple(other)
+    answer, other = sorted((answer, other), key=lambda form: form.kind)
+    if answer.kind == "named":  # before "ordered"
+        return _same_named(answer, other, asked)
+    return _same_parts(answer, other, asked)
 
 
-def _same_parts(one: Form, other: Form, asked: ScoringInput | None) -> bool:
+def _same_parts(answer: Form, other: Form, asked: ScoringInput | None) -> bool:
     """Whether two forms without equations or names are the same, part by part."""
-    kinds = {one.kind, other.kind}
+    kinds = {answer.kind, other.kind}
     if kinds <= {"set", "list"} or kinds == {"union"}:
-        return _unordered(*_elements(one, other), asked)
+        return _unordered(*_elements(answer, other), asked)
     if kinds in ({"ordered"}, {"matrix"}):
-        return one.name == other.name and _alike(one.parts, other.parts, asked)
+        return answer.name == other.name and _alike(answer.parts, other.parts, asked)
     if kinds == {"text"}:
-        return one.text == other.text
+        return answer.text == other.text
     if kinds == {"scalar"}:
-        return same_scalar(one.text, other.text, asked)
-    if one.kind == "ratio":
-        return _same_ratio(one, other, asked)
+        return same_scalar(answer.text, other.text, asked)
+    if answer.kind == "ratio":
+        return _same_ratio(answer, other, asked)
     if kinds <= {"relation", "equation"} or (
-        kinds == {"relation", "ordered"} and (one.source or other.source)
+        kinds == {"relation", "ordered"} and (answer.source or other.source)
     ):
-        return symbolically(one.source or one.text, other.source or other.text)
-    return kinds == {"matrix", "scalar"} and symbolically(one.text, other.text)
+        return symbolically(answer.source or answer.text, other.source or other.text)
+    return kinds == {"matrix", "scalar"} and symbolically(answer.text, other.text)
 
 
-def _alike(one: Iterable[Form], other: Iterable[Form], asked: ScoringInput | None) -> bool:
+def _alike(parts: tuple[Form, ...], others: tuple[Form, ...], asked: ScoringInput | None) -> bool:
     """Whether parts in their order are the same."""
-    ones, others = list(one), list(other)
-    return len(ones) == len(others) and all(
-        _same(a, b, asked) for a, b in zip(ones, others, strict=True)
+    return len(parts) == len(others) and all(
+        _same(a, b, asked) for a, b in zip(parts, others, strict=True)
     )
 
 
-def _elements(one: Form, other: Form) -> tuple[tuple[Form, ...], tuple[Form, ...]]:
+def _elements(answer: Form, other: Form) -> tuple[tuple[Form, ...], tuple[Form, ...]]:
     """Parts of two sets, lists or unions, in forms that can be compared."""
-    kinds = {one.kind, other.kind}
+    kinds = {answer.kind, other.kind}
     if kinds == {"set"}:  # {2, 1, 1} is {1, 2}
-        return tuple(dict.fromkeys(one.parts)), tuple(dict.fromkeys(other.parts))
-    mixed = {part.kind for part in (*one.parts, *other.parts)} == {"equation", "ordered"}
+        return tuple(dict.fromkeys(answer.parts)), tuple(dict.fromkeys(other.parts))
+    mixed = {part.kind for part in (*answer.parts, *other.parts)} == {"equation", "ordered"}
     if kinds == {"list"} and mixed:
-        return _tuples(one) or one.parts, _tuples(other) or other.parts
-    return one.parts, other.parts
+        return _tuples(answer) or answer.parts, _tuples(other) or other.parts
+    return answer.parts, other.parts
 
 
-def _same_named(one: Form, other: Form, asked: ScoringInput | None) -> bool:
+def _same_named(named: Form, other: Form, asked: ScoringInput | None) -> bool:
     """`(p,q) = (3,2)` against itself in another order of names, or against the bare tuple."""
-    if one.kind == other.kind:
+    if named.kind == other.kind:
         first, second = (
-            dict(zip(form.name.split(","), form.parts, strict=False)) for form in (one, other)
+            dict(zip(form.name.split(","), form.parts, strict=False)) for form in (named, other)
         )
         return first.keys() == second.keys() and all(
             _same(part, second[name], asked) for name, part in first.items()
@@ -514,14 +513,14 @@ def _same_named(one: Form, other: Form, asked: ScoringInput | None) -> bool:
     return (
         other.kind == "ordered"
         and other.name in ("()", "")
-        and _alike(one.parts, other.parts, asked)
+        and _alike(named.parts, other.parts, asked)
     )
 
 
-def _as_tuple(one: Form) -> Form:
+def _as_tuple(answer: Form) -> Form:
     """The tuple that a list such as `p = 3, q = 2` is; else the form itself."""
-    tuples = _tuples(one) if one.kind == "list" else ()
-    return tuples[0] if len(tuples) == 1 else one
+    tuples = _tuples(answer) if answer.kind == "list" else ()
+    return tuples[0] if len(tuples) == 1 else answer
 
 
 def _tuples(listed: Form) -> tuple[Form, ...]:
@@ -540,15 +539,15 @@ def _tuples(listed: Form) -> tuple[Form, ...]:
     return tuple(made)
 
 
-def _same_ratio(one: Form, other: Form, asked: ScoringInput | None) -> bool:
-    if (same := _same_time(one.text, other.text)) is not None:
+def _same_ratio(ratio: Form, other: Form, asked: ScoringInput | None) -> bool:
+    if (same := _same_time(ratio.text, other.text)) is not None:
         return same
     if other.kind == "ratio":
-        first, second = _shares(one), _shares(other)
-        return first == second if first and second else _alike(one.parts, other.parts, asked)
-    if other.kind != "scalar" or len(one.parts) != 2:
+        first, second = _shares(ratio), _shares(other)
+        return first == second if first and second else _alike(ratio.parts, other.parts, asked)
+    if other.kind != "scalar" or len(ratio.parts) != 2:
         return False
-    above, below = (part.text for part in one.parts)
+    above, below = (part.text for part in ratio.parts)
     return same_scalar(f"\\frac{{{above}}}{{{below}}}", other.text, asked)
 
 
@@ -559,16 +558,18 @@ def _shares(ratio: Form) -> list[Fraction] | None:
     return [value / values[0] for value in values] if len(values) == len(ratio.parts) else None
 
 
-def _unordered(one: tuple[Form, ...], other: tuple[Form, ...], asked: ScoringInput | None) -> bool:
+def _unordered(
+    parts: tuple[Form, ...], others: tuple[Form, ...], asked: ScoringInput | None
+) -> bool:
     # A solution that is listed twice is one solution; a prime factor is not.
-    if {part.kind for part in (*one, *other)} == {"ordered"}:
-        one, other = (
-            tuple({part.text.replace(" ", ""): part for part in f}.values()) for f in (one, other)
+    if {part.kind for part in (*parts, *others)} == {"ordered"}:
+        parts, others = (
+            tuple({p.text.replace(" ", ""): p for p in f}.values()) for f in (parts, others)
         )
-    if len(one) != len(other) or len(one) > 60:
+    if len(parts) != len(others) or len(parts) > 60:
         return False
-    left = list(other)
-    for part in one:
+    left = list(others)
+    for part in parts:
         hit = next((i for i, candidate in enumerate(left) if _same(part, candidate, asked)), None)
         if hit is None:
             return False
@@ -576,14 +577,14 @@ def _unordered(one: tuple[Form, ...], other: tuple[Form, ...], asked: ScoringInp
     return True
 
 
-def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool:
+def same_scalar(answer: str, other: str, asked: ScoringInput | None = None) -> bool:
     """Two scalars: same text, exact numbers, else symbolically."""
-    bare, also = one.replace(" ", ""), other.replace(" ", "")
+    bare, also = answer.replace(" ", ""), other.replace(" ", "")
     if bare == also and bare:
         return True
-    if (same := _same_time(one, other)) is not None:
+    if (same := _same_time(answer, other)) is not None:
         return same
-    first, second = number(one), number(other)
+    first, second = number(answer), number(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
     for text, value in ((bare, first), (also, second)):
@@ -596,44 +597,45 @@ def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool
         or _EQUAL_RE["base"].fullmatch(also)
     ):
         return bool(bare) and re.sub("[{}]", "", bare) == re.sub("[{}]", "", also)
-    return _same_worded(one, other, asked)
+    return _same_worded(answer, other, asked)
 
 
-def _same_worded(one: str, other: str, asked: ScoringInput | None) -> bool:
+def _same_worded(answer: str, other: str, asked: ScoringInput | None) -> bool:
     """The same of what is counted, worked out or about equal; else symbolically."""
-    first, second = number(one), number(other)
-    known, others = ([first] if first else numbers(one)), ([second] if second else numbers(other))
+    first, second = number(answer), number(other)
+    known = [first] if first else numbers(answer)
+    others = [second] if second else numbers(other)
     if known and others:
         return any(agree(a, b, asked) for a in known for b in others)
     if (first or second) and _EQUAL_RE["worded"].search(
-        _EQUAL_RE["group"].sub("", other if first else one)
+        _EQUAL_RE["group"].sub("", other if first else answer)
     ):
         return False
-    for text, against in ((one, other), (other, one)):
+    for text, against in ((answer, other), (other, answer)):
         if len(parts := _EQUAL_RE["about"].split(text)) > 1:
             return any(same_scalar(part, against, asked) for part in parts)
-    return symbolically(one, other)
+    return symbolically(answer, other)
 
 
-def _same_time(one: str, other: str) -> bool | None:
+def _same_time(answer: str, other: str) -> bool | None:
     """Whether two times of day are the same; None where one of the texts is no time."""
-    times = [_EQUAL_RE["clock"].fullmatch(text) for text in (one, other)]
+    times = [_EQUAL_RE["clock"].fullmatch(text) for text in (answer, other)]
     first, second = ((int(t[1]), t[2], (t[3] or "").lower()) if t else None for t in times)
     return first == second if first and second else None
 
 
-def symbolically(one: str, other: str) -> bool:
+def symbolically(answer: str, other: str) -> bool:
     """Whether two expressions or relations are equal to computer algebra; sentences never are.
 
     Raises:
         symbolic.TookTooLong: the comparison exceeds a limit.
     """
-    bare = [_EQUAL_RE["group"].sub("", text) for text in (one, other)]  # `\\text{…}` is a unit
+    bare = [_EQUAL_RE["group"].sub("", text) for text in (answer, other)]  # `\\text{…}` is a unit
     words = [set(_EQUAL_RE["word"].findall(text)) for text in bare]
     if any(_EQUAL_RE["wordy"].search(text) for text in bare) or words[0] != words[1]:
         return False
     # A fixed order makes the verdict symmetric and the cache twice as good.
-    first, second = sorted((_latex(one), _latex(other)))
+    first, second = sorted((_latex(answer), _latex(other)))
     return symbolic.same(first, second) is True
 
 
@@ -730,10 +732,10 @@ def _unread(answer: str) -> bool:
     )
 
 
-def _not_apart(one: str, other: str, asked: ScoringInput) -> bool:
+def _not_apart(answer: str, other: str, asked: ScoringInput) -> bool:
     """Whether two marks are one answer, or too slow to compare: then no conflict is shown."""
     try:
-        return same_answer(one, other, asked)
+        return same_answer(answer, other, asked)
     except symbolic.TookTooLong:
         return True
 
@@ -802,12 +804,12 @@ def _concluded(output: str, start: int, end: int) -> list[tuple[Committed, str]]
     return [(Committed("concluding sentence", results[-1], end, text), answer)]
 
 
-def _tail(one: Committed) -> str:
+def _tail(mark: Committed) -> str:
     """The answer inside a commitment: a formula or the text behind the verb."""
-    text = one.text.strip()
-    if one.kind in ("label", "stated", "final", "bold") and not _MATH_RE["box"].search(text):
+    text = mark.text.strip()
+    if mark.kind in ("label", "stated", "final", "bold") and not _MATH_RE["box"].search(text):
         text = stated_value(text)
-    elif one.kind == "field":
+    elif mark.kind == "field":
         text = text.replace('\\"', '"')  # 67\", an escaped inch mark
     wrapped = _MATH_RE["wrapped"].fullmatch(text)
     return (wrapped[1] if wrapped else text).strip('"').strip()

@@ -167,7 +167,7 @@ def _left(
 ) -> tuple[str, int, int] | None:
     """The one option that is not rejected: of those that are named, else of all."""
     left, remaining = {_letter(item) for item in bare} - rejected, set(allowed) - rejected
-    marked = [one for one in bare if one["letter"] and (one["open"] or one["close"][:1] in _CLOSED)]
+    marked = [m for m in bare if m["letter"] and (m["open"] or m["close"][:1] in _CLOSED)]
     if len(left) == 1 and (marked or rejected):
         last = (marked or [item for item in bare if _letter(item) in left])[-1]
         return left.pop(), start + last.start(), start + last.end()
@@ -176,8 +176,8 @@ def _left(
     return None
 
 
-def _letter(one: re.Match[str]) -> str:
-    return one["letter"] or one["cjk"] or one["glued"]
+def _letter(match: re.Match[str]) -> str:
+    return match["letter"] or match["cjk"] or match["glued"]
 
 
 # Many outputs at once: the option that a last sentence states, where nothing else can be read.
@@ -271,15 +271,15 @@ def _ending(sentence: str) -> PlainLetter | None:
     """What a last sentence states, where it changes nothing in how the text is read."""
     if not sentence.isascii() or any(map(sentence.__contains__, "~<{[")):
         return None
-    one = stated_alone(sentence, LETTERS)
-    if one is None or len(one.letters) > 1 or any(True for _ in calls(sentence, 0, len(sentence))):
+    named = stated_alone(sentence, LETTERS)
+    if named is None or len(named.letters) > 1 or NEXT.search("\n" + sentence):
         return None
-    if NEXT.search("\n" + sentence) or _CANNOT.search(sentence, one.end):
+    if _CANNOT.search(sentence, named.end) or any(True for _ in calls(sentence, 0, len(sentence))):
         return None
-    behind = labelled(sentence, one.end)  # the text of an option may follow
-    if (behind and sentence[behind.end() :].strip()) or retracts(sentence, one.start):
+    behind = labelled(sentence, named.end)  # the text of an option may follow
+    if (behind and sentence[behind.end() :].strip()) or retracts(sentence, named.start):
         return None
-    return PlainLetter(one.letters, one.start, one.end, one.how)
+    return PlainLetter(named.letters, named.start, named.end, named.how)
 
 
 _MCQ_RE = worded("mcq")

@@ -70,7 +70,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     marks = committed(output)
     united = any(measure is not None for _, measure in known)
     readable = [
-        (one, got) for one in marks if (got := _value(one.text, united, asked.question)) is not None
+        (mark, n) for mark in marks if (n := _value(mark.text, united, asked.question)) is not None
     ]
     values = [value for value, _ in known]
     if marks and not readable:
@@ -173,9 +173,9 @@ def _agree(
     """Whether the number agrees, and the unit where the reference and the answer name one."""
     value, wanted = reference
     if wanted is not None:
-        given = measured(said) or measure_at(said, got)
-        if given is not None:
-            return given.same_as(wanted)
+        measure = measured(said) or measure_at(said, got)
+        if measure is not None:
+            return measure.same_as(wanted)
     if isinstance(got.value, Fraction) and (scale := _scale(said, asked.question)):
         return agree(Quantity(got.value * scale), value, asked)
     if agree(got, value, asked):
@@ -287,7 +287,7 @@ def _computed(before: str, line: str) -> Quantity | None:
     if not results or results[0].quantity is None or len(named) < 2:
         return None
     computed = results[0].quantity.value
-    items = [one for one in named if one.quantity is not None and one.quantity.value == computed]
+    items = [n for n in named if n.quantity is not None and n.quantity.value == computed]
     # "so $0.10 per pump is 10 cents": what was computed is only the subject.
     if not items or _RE["is"].search(line, items[0].end, named[-1].start):
         return None

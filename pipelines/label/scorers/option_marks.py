@@ -201,17 +201,17 @@ def stated_alone(sentence: str, allowed: str) -> NamedOption | None:
     return None if any(True for _ in worded) else _glued(marks[0], allowed)
 
 
-def _held(one: Committed, text: str, allowed: str, options: Options) -> NamedOption | None:
+def _held(mark: Committed, text: str, allowed: str, options: Options) -> NamedOption | None:
     """The option that a mark holds."""
-    if _lists_a(text, one):
+    if _lists_a(text, mark):
         return None
-    stop, before = len(text), len(text[: one.start].rstrip(" \t\r\n*_-•"))
-    if one.kind in _WHOLE:
-        stop, before = min(stop, one.end + 1), one.start
+    stop, before = len(text), len(text[: mark.start].rstrip(" \t\r\n*_-•"))
+    if mark.kind in _WHOLE:
+        stop, before = min(stop, mark.end + 1), mark.start
     return (
-        _glued(one, allowed)
-        or _items(text, before, len(text), allowed, one.kind)
-        or _named(text, one.start, stop, allowed, options, one.kind, True)
+        _glued(mark, allowed)
+        or _items(text, before, len(text), allowed, mark.kind)
+        or _named(text, mark.start, stop, allowed, options, mark.kind, True)
     )
 
 
@@ -244,23 +244,23 @@ def names_none(text: str) -> bool:
     return any(not _lists_a(text, mark) for mark in marks[-1:])
 
 
-def _lists_a(text: str, one: Committed) -> bool:
+def _lists_a(text: str, mark: Committed) -> bool:
     """Whether "A:" in front of a mark is option A and not the abbreviation of "answer"."""
-    listed = _MARKS_RE["option_a"].search(text, max(0, one.start - 8), one.start)
-    return listed is not None and not _MARKS_RE["lone"].match(text, one.start)
+    listed = _MARKS_RE["option_a"].search(text, max(0, mark.start - 8), mark.start)
+    return listed is not None and not _MARKS_RE["lone"].match(text, mark.start)
 
 
-def _glued(one: Committed, allowed: str) -> NamedOption | None:
+def _glued(mark: Committed, allowed: str) -> NamedOption | None:
     """A letter that is the whole of a mark, or several in the order of the alphabet: "AC"."""
-    said = one.text.strip(" .*`\"'()[]（）$")
+    said = mark.text.strip(" .*`\"'()[]（）$")
     if not said or said[0] not in allowed:
         return None
     again = REPEATED.fullmatch(said)
     ordered = set(said) <= set(allowed) and list(said) == sorted(set(said))
     if len(said) > 1 and not (ordered or again):
         return None
-    start = one.start + one.text.index(said)
-    return NamedOption(again[1] if again else said, start, start + len(said), one.kind, True)
+    start = mark.start + mark.text.index(said)
+    return NamedOption(again[1] if again else said, start, start + len(said), mark.kind, True)
 
 
 def _named(

@@ -160,16 +160,16 @@ def plain(text: str) -> str:
     return text.replace("**", " ") if not re.search(r"\d\*\*-?\d", text) else text
 
 
-def _root(found: re.Match[str]) -> str:
-    square = int(found[1] or found[2] or found[3])
-    return f" ({math.isqrt(square)}) " if math.isqrt(square) ** 2 == square else found[0]
+def _root(match: re.Match[str]) -> str:
+    square = int(match[1] or match[2] or match[3])
+    return f" ({math.isqrt(square)}) " if math.isqrt(square) ** 2 == square else match[0]
 
 
-def _repeating(found: re.Match[str]) -> str:
+def _repeating(match: re.Match[str]) -> str:
     """0.1\\overline{6} as the fraction it is."""
-    fixed, period = found[2], found[3] or found[4]
+    fixed, period = match[2], match[3] or match[4]
     below = (10 ** len(period) - 1) * 10 ** len(fixed)
-    above = int((found[1] or "0") + fixed + period) - int((found[1] or "0") + fixed)
+    above = int((match[1] or "0") + fixed + period) - int((match[1] or "0") + fixed)
     return f" {above}/{below} "
 
 
@@ -702,7 +702,7 @@ def _registry() -> Any:
 def _base(measure: Measure) -> tuple[str, Fraction] | None:
     """(dimension, value in base units) of a measure; None when its parts do not add up."""
     registry = _registry()
-    numbers = [(one.value, unit) for one, unit in measure.parts if isinstance(one.value, Fraction)]
+    numbers = [(n.value, unit) for n, unit in measure.parts if isinstance(n.value, Fraction)]
     if len(numbers) < len(measure.parts):
         return None
     try:

@@ -46,12 +46,12 @@ def denied(text: str, start: int, end: int) -> bool:
 
     "not 8", "8 değil", "larger than 8".
     """
-    return _DENIED.beside(text, start, end)
+    return _DENIED.next_to(text, start, end)
 
 
 def bounds(text: str, start: int, end: int, question: str) -> bool:
     """Whether a value is a bound, "at least 8", "8 以上", where the question asks for none."""
-    return _BOUND.beside(text, start, end) and not _asks_bound(question)
+    return _BOUND.next_to(text, start, end) and not _asks_bound(question)
 
 
 @lru_cache(maxsize=8192)
@@ -83,17 +83,17 @@ def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
 
     Its sentence has an "if" before it, or is in the mood of "would" behind a "suppose".
     """
-    around = f"{text[max(0, start - 240) : start]} {text[start : start + 120]}"
-    if not any(one.hinted("supposed", around) or one.hinted("would", around) for one in languages):
+    near = f"{text[max(0, start - 240) : start]} {text[start : start + 120]}"
+    if not any(lang.hinted("supposed", near) or lang.hinted("would", near) for lang in languages):
         return False
     *before, own = _CLAUSES_RE["sentence"].split(text[max(0, start - 240) : start])
     if any(language.search("supposed", own, 0, len(own)) for language in languages):
         return True
     rest = _CLAUSES_RE["sentence"].split(text[start : start + 120], maxsplit=1)[0]
-    told = f"{own} {rest}"
+    whole = f"{own} {rest}"
     both = f"{next(filter(None, reversed(before)), '')} {own}"
     return any(
-        item.search("would", told, 0, len(told)) and item.search("supposes", both, 0, len(both))
+        item.search("would", whole, 0, len(whole)) and item.search("supposes", both, 0, len(both))
         for item in languages
     )
 
@@ -139,7 +139,7 @@ class _Sides:
         boxed = r"(?:\\f?boxed\{)?$"
         return ends, re.compile(form + boxed, re.IGNORECASE), behind
 
-    def beside(self, text: str, start: int, end: int) -> bool:
+    def next_to(self, text: str, start: int, end: int) -> bool:
         """Whether one of the words is beside `text[start:end]`."""
         if end - start == len(text):
             return False
@@ -697,16 +697,16 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
             if not (entry.tag and any(entry.start <= a < b <= entry.end for a, b in tags))
         ]
     every.sort(key=lambda entry: (entry.outer[0], -entry.outer[1]))
-    kept: list[Held] = []
+    held: list[Held] = []
     for item in every:
         start, stop = trim(text, item.start, item.end)
-        inside = kept and item.outer[0] < kept[-1].outer[1]
+        inside = held and item.outer[0] < held[-1].outer[1]
         if not inside and not _lies_in(start, spans):
             inner = _inner(text, start, stop) if item.tag else None
             if inner is not None:  # "<answer>So the answer is 5.</answer>"
                 start, stop = inner.start, inner.end
-            kept.append(item._replace(start=start, end=stop))
-    return kept
+            held.append(item._replace(start=start, end=stop))
+    return held
 
 
 def _inner(text: str, start: int, stop: int) -> Committed | None:
@@ -864,56 +864,56 @@ class SettledAnswer:
 
 
 def settle(
-    found: Sequence[tuple[Committed, Value]], text: str, same: Callable[[Value, Value], bool]
+    marks: Sequence[tuple[Committed, Value]], text: str, same: Callable[[Value, Value], bool]
 ) -> SettledAnswer:
     """Which of the readable marks counts (at least one).
 
     Args:
-        found: Marks in the order of the text, each with the scorer's reading.
+        marks: Marks in the order of the text, each with the scorer's reading.
         same: Whether two readings are one answer.
     """
-    if len(found) == 1:
+    if len(marks) == 1:
         return SettledAnswer(0, False)
-    firm = [i for i, (item, _) in enumerate(found) if item.kind in _FIRM]
-    chosen = firm[-1] if firm else len(found) - 1
-    for index in range(chosen + 1, len(found)) if firm else ():
-        one = found[index][0]
-        corrects = len(one.text) <= SHORT and CORRECTS.search(text, found[chosen][0].end, one.start)
-        if one.kind in _OVERRIDES or corrects or _concludes(found[chosen][0], one, text):
+    firm = [i for i, (item, _) in enumerate(marks) if item.kind in _FIRM]
+    chosen = firm[-1] if firm else len(marks) - 1
+    for index in range(chosen + 1, len(marks)) if firm else ():
+        earlier, mark = marks[chosen][0], marks[index][0]
+        corrects = len(mark.text) <= SHORT and CORRECTS.search(text, earlier.end, mark.start)
+        if mark.kind in _OVERRIDES or corrects or _concludes(earlier, mark, text):
             chosen = index
     counted = [
         (item, value)
-        for index, (item, value) in enumerate(found)
+        for index, (item, value) in enumerate(marks)
         if index <= chosen or (len(item.text) <= SHORT and _says_answer(item, text))
     ]
     return SettledAnswer(chosen, _contradicts(counted, text, same))
 
 
-def _concludes(earlier: Committed, one: Committed, text: str) -> bool:
+def _concludes(earlier: Committed, mark: Committed, text: str) -> bool:
     """Whether a statement ends the output, as the result of working that came after `earlier`.
 
     Such an answer is short, is drawn in as many words, and follows new equations.
     """
     return (
-        one.kind == "stated"
-        and len(one.text) <= 40
-        and not text[one.end :].strip(" \t\r\n.*`")
-        and "=" in text[earlier.end : one.start]
-        and bool(_COMMIT_RE["so"].search(text, max(0, one.start - 60), one.start))
+        mark.kind == "stated"
+        and len(mark.text) <= 40
+        and not text[mark.end :].strip(" \t\r\n.*`")
+        and "=" in text[earlier.end : mark.start]
+        and bool(_COMMIT_RE["so"].search(text, max(0, mark.start - 60), mark.start))
     )
 
 
-def _says_answer(one: Committed, text: str) -> bool:
-    return bool(_COMMIT_RE["answer"].search(text, max(0, one.start - 60), one.start))
+def _says_answer(mark: Committed, text: str) -> bool:
+    return bool(_COMMIT_RE["answer"].search(text, max(0, mark.start - 60), mark.start))
 
 
 def _contradicts(
-    found: Sequence[tuple[Committed, Value]], text: str, same: Callable[[Value, Value], bool]
+    marks: Sequence[tuple[Committed, Value]], text: str, same: Callable[[Value, Value], bool]
 ) -> bool:
     """Whether differing answers are side by side without a word of correction between."""
     return any(
         not same(item, other) and not CHANGES.search(text, first.start, second.start)
-        for (first, item), (second, other) in pairwise(found[-8:])
+        for (first, item), (second, other) in pairwise(marks[-8:])
     )
 
 
@@ -961,10 +961,10 @@ def finished(line: str, *, alone: bool) -> bool:
     return (not last.isalnum() and last not in "-−–—,;+*/\\=(<[&>×÷^") or line.endswith("**")
 
 
-def cut_within(one: Committed, text: str, *, truncated: bool) -> bool:
+def cut_within(mark: Committed, text: str, *, truncated: bool) -> bool:
     """Whether the mark's own text was cut by the end of the output: "The answer is 1"."""
-    ends = not text[one.end :].strip(" \t\r\n$*")
-    return ends and ((truncated and one.kind != "field") or not one.closed)
+    ends = not text[mark.end :].strip(" \t\r\n$*")
+    return ends and ((truncated and mark.kind != "field") or not mark.closed)
 
 
 #: Characters between two adjacent boxes at most.
@@ -985,11 +985,11 @@ def adjacent(marks: Sequence[Committed], text: str, index: int) -> list[Committe
     return run
 
 
-def _joined(one: Committed, other: Committed, text: str) -> bool:
-    if one.kind != "boxed" or other.kind != "boxed":
+def _joined(mark: Committed, other: Committed, text: str) -> bool:
+    if mark.kind != "boxed" or other.kind != "boxed":
         return False
-    between = text[one.end : other.start]
-    return len(between) <= NEAR and not _COMMIT_RE["apart"].search(between)
+    gap = text[mark.end : other.start]
+    return len(gap) <= NEAR and not _COMMIT_RE["apart"].search(gap)
 
 
 # The short answer of a long output, for scorers that compare words.

@@ -74,8 +74,8 @@ def hints(expression: str) -> tuple[str, ...]:
     text = _CLASS.sub("\0", expression)
     while "(" in text and text != (text := _GROUP.sub("\0", text)):
         pass
-    kept = _REPEATED.sub("\0", text).lower()
-    return tuple(max(part.split("\0"), key=len) for part in kept.split("|"))
+    text = _REPEATED.sub("\0", text).lower()
+    return tuple(max(part.split("\0"), key=len) for part in text.split("|"))
 
 
 def patterns(name: str) -> Patterns:
