@@ -14,7 +14,7 @@ from routeyard.datacards.site.evaluation import EvaluationTables
 from routeyard.datacards.site.release import SiteRelease
 from routeyard.flows.console import line
 from routeyard.pipelines.common.errors import BadInput, RouteyardError
-from routeyard.pipelines.evaluate.run.tables import metrics_table, results_table, told
+from routeyard.pipelines.evaluate.run.tables import metrics_table, read_evaluation, results_table
 from routeyard.pipelines.release.manifest import check_core, existing, parse, yanked
 from routeyard.pipelines.release.storage import outside_releases, sealed
 from routeyard.schemas.contracts import RESULTS
@@ -223,7 +223,7 @@ def _evaluation(
     metrics = metrics_table(folder / "metrics.parquet")
     if metrics is None:
         return
-    said = told(folder)
+    said = read_evaluation(folder)
     of = said.get("release")
     if of is not None and (not isinstance(of, dict) or of.get("fingerprint") != fingerprint):
         return  # of another release, or of another version of this one

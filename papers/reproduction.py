@@ -60,7 +60,7 @@ from routeyard.pipelines.evaluate.studies.study import (
     StudyContext,
     Unit,
     ZooFigures,
-    fed,
+    context_for,
     leaks,
 )
 from routeyard.pipelines.evaluate.zoo import run as zoo
@@ -294,7 +294,7 @@ class Studies:
             return Computed(study, stand.release, reason=lacks)
         self.on_progress(self.made, self.wanted, f"{name} on {stand.release}")
         try:
-            read, only = fed(study, context)
+            read, only = context_for(study, context)
             return Computed(
                 study,
                 stand.release,

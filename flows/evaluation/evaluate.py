@@ -43,7 +43,7 @@ from routeyard.pipelines.evaluate.studies.study import (
     Study,
     StudyCell,
     StudyContext,
-    fed,
+    context_for,
     leaks,
     table_of,
 )
@@ -586,7 +586,7 @@ def run_study(
     """
     study: Study = STUDIES.get(name)
     check(study, given, one_of_many=one_of_many)
-    context, only = fed(study, given)
+    context, only = context_for(study, given)
     curves = study.curves(context) if study.curves else None
     cells = study.cells(context)
     unread = " and ".join(untaken(study, given))

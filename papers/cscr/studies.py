@@ -15,7 +15,7 @@ from routeyard.papers.reproduction import Stand
 from routeyard.pipelines.common.arrays import Floats, Vectors, mean_costs
 from routeyard.pipelines.common.matrix import Core, first_measure
 from routeyard.pipelines.common.pool import OOD_GROUPS
-from routeyard.pipelines.evaluate.held_out import between, newcomers
+from routeyard.pipelines.evaluate.held_out import newcomers, train_on_group
 from routeyard.pipelines.evaluate.metrics.selection import scaled
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.evaluate.run.mixing import always
@@ -175,7 +175,7 @@ def _new_models(context: StudyContext) -> Evaluation:
 
 def _new_prompts(context: StudyContext) -> Evaluation:
     makers = {name: context.make(printed(name)) for name in context.able(ROWS)}
-    return context.compared(makers, between(context.core, context.default_scheme(), STEM))
+    return context.compared(makers, train_on_group(context.core, context.default_scheme(), STEM))
 
 
 _MADE = {"baselines": _baselines, "new models": _new_models, "new prompts": _new_prompts}
@@ -209,7 +209,7 @@ def outcomes(context: StudyContext, columns: Columns) -> Sequence[StudyCell]:
 def new_prompts(context: StudyContext, columns: Columns) -> Sequence[StudyCell]:
     """Trained on STEM tasks and tested on all others; the questions of that split (Table 6)."""
     scheme = context.default_scheme()
-    stem = between(context.core, scheme, STEM).splits[scheme]
+    stem = train_on_group(context.core, scheme, STEM).splits[scheme]
     every = context.core.splits[scheme]
     sizes = {
         "STEM train": np.sum(stem == "train"),

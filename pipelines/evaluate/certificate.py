@@ -971,9 +971,9 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         rows = [
-            {"router": one.router, "accuracy": one.accuracy, "gain over the best model": one.gain,
-             "low": one.gain_low, "high": one.gain_high}
-            for one in self.routers
+            {"router": row.router, "accuracy": row.accuracy, "gain over the best model": row.gain,
+             "low": row.gain_low, "high": row.gain_high}
+            for row in self.routers
         ]  # fmt: skip
         facts = {"verdict": self.verdict, "questions": self.n_queries, "models": self.n_models}
         return html_card("certificate", {**facts, "": self.words}, rows)

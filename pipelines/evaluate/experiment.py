@@ -80,7 +80,7 @@ def feed(hashed: Any, value: Any) -> None:
         hashed.update(f"list{len(value)}:".encode())
         for first in range(0, len(value), _TEXTS):
             texts = [
-                str(one).encode("utf-8", "surrogatepass") for one in value[first : first + _TEXTS]
+                str(item).encode("utf-8", "surrogatepass") for item in value[first : first + _TEXTS]
             ]
             hashed.update(b"".join([b"str%d:%b" % (len(text), text) for text in texts]))
 
@@ -498,7 +498,7 @@ def class_of(spec: RouterSpec) -> Any:
         ) from error
     result = getattr(there, attribute, None)
     if result is None:
-        classes = [name for name, one in vars(there).items() if callable(getattr(one, "fit", None))]
+        classes = [name for name, obj in vars(there).items() if callable(getattr(obj, "fit", None))]
         raise BadInput(
             f"there is no {attribute!r} in {Path(module).name}",
             where=module,

@@ -163,10 +163,10 @@ class Fit:
         name = self.name(queries)
         unasked = self._router is None and clock is None
         if name is not None and unasked and self.store is not None:
-            record, kept = self.store.record(self.key or ""), self.store.scores(name)
-            if record is not None and kept is not None:
+            record, stored = self.store.record(self.key or ""), self.store.scores(name)
+            if record is not None and stored is not None:
                 self.record = record
-                return kept
+                return stored
         router = self.router
         asked = self._seen(queries)
         with self._effort():

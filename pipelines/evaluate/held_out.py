@@ -48,7 +48,7 @@ class OutOfDistribution:
     agreement: float
 
 
-def between(core: Core, scheme: str, patterns: Sequence[str]) -> Core:
+def train_on_group(core: Core, scheme: str, patterns: Sequence[str]) -> Core:
     """The core with a scheme that trains on one group of questions and tests on all others.
 
     CSCR, section 4.2.2: train and validation questions inside the group, test questions
@@ -62,14 +62,14 @@ def between(core: Core, scheme: str, patterns: Sequence[str]) -> Core:
     """
     inside = _members(core, patterns)
     split = core.splits[scheme]
-    kept = np.where((split == "test") ^ inside, split, "")
-    if not np.any(kept == "train") or not np.any(kept == "test"):
+    parts = np.where((split == "test") ^ inside, split, "")
+    if not np.any(parts == "train") or not np.any(parts == "test"):
         raise BadInput(
             f"a group of {int(inside.sum())} of {core.n_queries} questions leaves none to train "
             "on or none to test on",
             next_step=f"tasks: {', '.join(np.unique(core.tasks)[:20])}",
         )
-    return replace(core, splits={**core.splits, scheme: kept})
+    return replace(core, splits={**core.splits, scheme: parts})
 
 
 def _members(core: Core, patterns: Sequence[str]) -> Bools:

@@ -311,8 +311,7 @@ def compare(
     for k, adjusted in enumerate(holm(p) if pairs else []):
         low, high = interval(differences[k])
         sure = bool(adjusted < ALPHA)
-        one, other = pairs[k]
-        out.append(Comparison(metric, split, one, other, gains[k], low, high, p[k], adjusted, sure))
+        out.append(Comparison(metric, split, *pairs[k], gains[k], low, high, p[k], adjusted, sure))
     return out
 
 

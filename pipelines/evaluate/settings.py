@@ -148,13 +148,13 @@ def lists_settings(function: Callable[P, R]) -> Callable[P, R]:
                           default=getattr(base, item.name), annotation=item.type)
         for item in fields(base)
     ]  # fmt: skip
-    kept = [item for item in own.parameters.values() if item.kind is not item.VAR_KEYWORD]
+    params = [item for item in own.parameters.values() if item.kind is not item.VAR_KEYWORD]
     function.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[*kept, *named]
+        parameters=[*params, *named]
     )
-    told = "".join(f"\n    {item.name}: {helps[item.name]} [{item.default!r}]" for item in named)
+    lines = "".join(f"\n    {item.name}: {helps[item.name]} [{item.default!r}]" for item in named)
     text = inspect.cleandoc(function.__doc__ or "")
-    function.__doc__ = f"{text}\n\nSettings, with their defaults:{told}\n"
+    function.__doc__ = f"{text}\n\nSettings, with their defaults:{lines}\n"
     return function
 
 

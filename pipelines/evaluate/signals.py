@@ -155,10 +155,10 @@ class LocalModel:
 
     def prompt(self, text: str) -> str:
         """The user message as the model expects it: through its chat template, if it has one."""
-        told = [{"role": "system", "content": self.system}] if self.system else []
+        messages = [{"role": "system", "content": self.system}] if self.system else []
         if not getattr(self.tokenizer, "chat_template", None):
-            return "\n\n".join([*(item["content"] for item in told), text])
-        chat = [*told, {"role": "user", "content": text}]
+            return "\n\n".join([*(item["content"] for item in messages), text])
+        chat = [*messages, {"role": "user", "content": text}]
         return str(
             self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         )
@@ -529,8 +529,8 @@ def negative_log_likelihoods(
             losses = torch.nn.functional.cross_entropy(
                 logits.transpose(1, 2), padded[:, 1:], reduction="none"
             )
-            kept = mask[:, 1:]
-            means = (losses.double() * kept).sum(1) / kept.sum(1)
+            weights = mask[:, 1:]
+            means = (losses.double() * weights).sum(1) / weights.sum(1)
         result[batch] = means.cpu().numpy()
     return result
 
@@ -562,15 +562,15 @@ def perplexity_fingerprints(
             where=", ".join(f"{n}: {int((~np.isnan(nll[n])).sum())} answered" for n in names),
             next_step="collect the probes' answers again, or leave out the model that has none",
         )
-    kept = [probe for probe, whole in zip(probes, answered.tolist(), strict=True) if whole]
+    common = [probe for probe, whole in zip(probes, answered.tolist(), strict=True) if whole]
     rows = []
     for name, values in zip(names, matrix[:, answered], strict=True):
         spread = float(values.std())
         constant = spread <= 1e-12 * max(1.0, abs(float(values.mean())))
         vector = np.zeros_like(values) if constant else (values - values.mean()) / spread
         metadata = {
-            "probes": kept,
-            "dropped_probes": sorted(set(probes) - set(kept)),
+            "probes": common,
+            "dropped_probes": sorted(set(probes) - set(common)),
             "language_model": language_model,
             "mean_nll": float(values.mean()),
             "std_nll": spread,
@@ -730,10 +730,10 @@ def text_footprints(
         BadInput: no probe is answered by all models, or a model's answers hold none of the
             frequent words.
     """
-    kept = [
+    common = [
         i for i in range(len(probes)) if all(answers[i] is not None for answers in texts.values())
     ]
-    if not kept:
+    if not common:
         raise BadInput(
             "no probe is answered by every model",
             where=", ".join(f"{n}: {sum(t is not None for t in a)}" for n, a in texts.items()),
@@ -741,7 +741,7 @@ def text_footprints(
         )
     counts = {
         model: Counter(
-            token for i in kept for token in _TOKEN.findall((answers[i] or "").lower())[:steps]
+            token for i in common for token in _TOKEN.findall((answers[i] or "").lower())[:steps]
         )
         for model, answers in texts.items()
     }
@@ -756,12 +756,12 @@ def text_footprints(
         if not norm:
             raise BadInput(
                 f"the answers of {model!r} hold no word to describe it by",
-                where=f"{len(kept)} probes",
+                where=f"{len(common)} probes",
                 next_step="leave it out with --model NAME for those that count",
             )
         metadata = {
-            "probes": [probes[i] for i in kept],
-            "dropped_probes": sorted(set(probes) - {probes[i] for i in kept}),
+            "probes": [probes[i] for i in common],
+            "dropped_probes": sorted(set(probes) - {probes[i] for i in common}),
             "steps_per_probe": steps,
             "tokens": tokens,
             "words": count.total(),

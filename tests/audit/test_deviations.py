@@ -35,7 +35,7 @@ def test_a_fixed_model_with_swapped_choices_fails(seed: int) -> None:
         choice[row] = rng.choice(right) if len(right) else 0
     found = deviations(labels, choice, tasks)
     assert found.fails, found
-    assert found.won == found.told >= 20
+    assert found.won == found.discordant >= 20
 
 
 def test_random_and_constant_choices_are_no_finding() -> None:
@@ -43,7 +43,7 @@ def test_random_and_constant_choices_are_no_finding() -> None:
     rng = np.random.default_rng(0)
     assert not deviations(labels, rng.integers(0, 5, len(labels)), tasks).fails
     constant = deviations(labels, np.zeros(len(labels), np.int64), tasks)
-    assert (constant.switches, constant.told, constant.p) == (0, 0, 1.0)
+    assert (constant.switches, constant.discordant, constant.p) == (0, 0, 1.0)
 
 
 def halves(seed: int) -> tuple:

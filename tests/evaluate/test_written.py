@@ -17,7 +17,7 @@ import pytest
 from routeyard.flows.cli import run
 from routeyard.flows.site import _evaluations
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.evaluate.run.tables import metrics_table, told
+from routeyard.pipelines.evaluate.run.tables import metrics_table, read_evaluation
 from routeyard.schemas.contracts import RESULTS
 
 RELEASE = SimpleNamespace(
@@ -44,8 +44,8 @@ def test_results_are_read_with_the_types_they_were_written_with(tmp_path: Path) 
     assert found is not None
     assert found.schema.field("low").type == pa.float64()  # all null here
     assert metrics_table(folder / "choices.parquet") is None
-    assert told(folder)["release"] == {"fingerprint": "f"}
-    assert told(tmp_path) == {}
+    assert read_evaluation(folder)["release"] == {"fingerprint": "f"}
+    assert read_evaluation(tmp_path) == {}
 
 
 def pipe(path: Path) -> None:
@@ -114,7 +114,7 @@ def test_what_is_broken_is_said_and_stops_no_other(
     if name in ("metrics.parquet", "evaluation.json"):
         assert run(["leaderboard", str(odd)]) == 2
         with pytest.raises(BadInput):
-            metrics_table(odd / name) if name.startswith("metrics") else told(odd)
+            metrics_table(odd / name) if name.startswith("metrics") else read_evaluation(odd)
 
 
 @pytest.mark.extensions

@@ -177,7 +177,7 @@ class Draws:
     def blocks(self) -> Iterator[tuple[int, Floats]]:
         """(first resample, counts of shape (block, n)) in float64, in order."""
         first = 0
-        for counts in self._kept if self._keep else self._draw():
+        for counts in self._blocks if self._keep else self._draw():
             yield first, counts.astype(np.float64)
             first += len(counts)
 
@@ -190,7 +190,7 @@ class Draws:
         rows = max(TOGETHER, PASSING_BYTES // (np.dtype(kind).itemsize * max(self.n, 1)))
         buffer = np.empty((min(rows, self.resamples), self.n), kind)
         first = 0
-        for counts in self._kept if self._keep else self._draw():
+        for counts in self._blocks if self._keep else self._draw():
             for start in range(0, len(counts), rows):
                 part = counts[start : start + rows]
                 piece = buffer[: len(part)]
@@ -203,7 +203,7 @@ class Draws:
         return self.resamples * self.n <= KEPT_CELLS
 
     @cached_property
-    def _kept(self) -> _Blocks:
+    def _blocks(self) -> _Blocks:
         """All blocks of a small problem in the narrowest type: drawn once, used often.
 
         Draws of the same queries share them for as long as one of them lives.
@@ -243,7 +243,7 @@ class Draws:
         out = np.empty((self.resamples, values.shape[1]))
         for kind, which in ((np.float32, small), (np.float64, ~small)):
             at, part = np.flatnonzero(which), values[:, which].astype(kind)
-            self._kept.sums.fill(out, at, part, lambda some: self._product(some, some.dtype))
+            self._blocks.sums.fill(out, at, part, lambda some: self._product(some, some.dtype))
         return out
 
     def _exact(self, values: Floats) -> Bools | None:

@@ -435,7 +435,7 @@ def _columns(routed: Routed) -> Floats | None:
     return out
 
 
-def _found(routed: Routed, useful: bool) -> MetricValue | None:
+def _token_savings(routed: Routed, useful: bool) -> MetricValue | None:
     columns = _columns(routed)
     if columns is None:
         return None
@@ -451,13 +451,13 @@ def _found(routed: Routed, useful: bool) -> MetricValue | None:
 @metric
 def trr_metric(routed: Routed) -> MetricValue | None:
     """1 − tokens spent between small and large, over those of always asking the large model."""
-    return _found(routed, useful=False)
+    return _token_savings(routed, useful=False)
 
 
 @metric
 def u_token_metric(routed: Routed) -> MetricValue | None:
     """(accuracy − accuracy of the small model)/(1 − TRR)."""
-    return _found(routed, useful=True)
+    return _token_savings(routed, useful=True)
 
 
 #: USD per 1,000 queries at which the cost part is 1 and 0.

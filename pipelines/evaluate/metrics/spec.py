@@ -70,10 +70,10 @@ class MetricSpec:
     compute: Callable[[Any], MetricValue | None] | None = None
 
 
-def spec_of(name: str, **given: Any) -> MetricSpec:
-    """The metric of a row of `metrics.yaml`; `given` is what the row leaves out."""
+def spec_of(name: str, **details: Any) -> MetricSpec:
+    """The metric of a row of `metrics.yaml`; `details` are what the row leaves out."""
     row = {key: value for key, value in rows()[name].items() if key != "module"}
-    return MetricSpec(name, **{**row, "needs": tuple(row.get("needs", ())), **given})
+    return MetricSpec(name, **{**row, "needs": tuple(row.get("needs", ())), **details})
 
 
 def metric(compute: Callable[[Any], MetricValue | None]) -> MetricSpec:

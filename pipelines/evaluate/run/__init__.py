@@ -178,9 +178,9 @@ def evaluate(
     rows += over_splits(core, scheme, experiment, how)
     headline = WITHOUT_LEAKS if data.clean is not None and not done.as_published else "accuracy"
     values = {item.router: accuracy(data, item, headline)[0] for item in measured}
-    told = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
-    told["missing"] += untold(len(measured), how.resamples)
-    told["order_undecided"]["routers"] = _open_pairs(compared, headline)
+    summary = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
+    summary["missing"] += untold(len(measured), how.resamples)
+    summary["order_undecided"]["routers"] = _open_pairs(compared, headline)
     return Evaluation(
         metrics=table(counted(rows, data.test.n_queries), "metrics"),
         curves=table(curves, "curves"),
@@ -191,10 +191,10 @@ def evaluate(
         choices=choices(data, every),
         ranking=[asdict(rank) for rank in ranking(values, compared, headline)],
         facts={
-            **told,
+            **summary,
             "bands": list(astuple(how.bands)),
             "headline": headline,
-            **_told(done),
+            **_router_notes(done),
             "validation": done.validation,
             "own": list(own),
             "on_encoder": sorted(done.on_encoder),
@@ -218,7 +218,7 @@ def _open_pairs(compared: Sequence[Comparison], headline: str) -> list[list[str]
     ]
 
 
-def _told(done: Fitted) -> dict[str, Any]:
+def _router_notes(done: Fitted) -> dict[str, Any]:
     """What is to be reported about routers, where there is anything."""
     result = {"no_chances": done.no_chances, "not_as_published": done.not_as_published,
              "not_read": done.not_read}  # fmt: skip

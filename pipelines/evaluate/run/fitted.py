@@ -113,7 +113,7 @@ def fitted(
         BadInput: a router's scores have the wrong shape or are not finite.
     """
     queries = data.test.queries()
-    told = Fitted({}, [], {}, {}, {}, {})
+    result = Fitted({}, [], {}, {}, {}, {})
     for name in experiment.routers:
         reached = []
         for repeat in range(len(experiment.seeds)):
@@ -125,38 +125,38 @@ def fitted(
                 error.where = f"router {name!r}" + (f", {error.where}" if error.where else "")
                 raise
             if fit.seconds is not None:
-                told.seconds.setdefault(name, fit.seconds / max(len(queries), 1))
-            if name not in told.scores:
-                told.scores[name] = on_disk_if_large(scores)
+                result.seconds.setdefault(name, fit.seconds / max(len(queries), 1))
+            if name not in result.scores:
+                result.scores[name] = on_disk_if_large(scores)
                 if fit.record.not_as_published:
-                    told.not_as_published[name] = fit.record.not_as_published
+                    result.not_as_published[name] = fit.record.not_as_published
                 # At once, while the fit is there: a stopped run goes on after it.
                 if (validated := _on_validation(data, fit)) is not None:
-                    told.validation[name] = validated
-                told.scales[name] = fit.scale
+                    result.validation[name] = validated
+                result.scales[name] = fit.scale
                 if "embeddings" in getattr(getattr(fit.made, "traits", None), "needs", ()):
-                    told.on_encoder.add(name)
+                    result.on_encoder.add(name)
                 if (own := decision_usd(fit.made, queries)) is not None:
-                    told.decision_usd[name] = own
+                    result.decision_usd[name] = own
                 if unread := getattr(fit.made, "unread", None):
-                    told.not_read[name] = list(unread)
+                    result.not_read[name] = list(unread)
                 if getattr(fit.made, "as_published", False):
-                    told.published.add(name)
+                    result.published.add(name)
                 beyond = no_chances(scores)
                 if beyond is not None and fit.scale == "probability":
-                    told.no_chances[name] = beyond
+                    result.no_chances[name] = beyond
             if len(experiment.seeds) > 1:
                 reached.append(_accuracy(data, scores))
-        told.spread.extend(order_range(data, name, experiment))
+        result.spread.extend(order_range(data, name, experiment))
         if reached:
             mean, deviation = seed_spread(reached)
-            told.spread.extend(
+            result.spread.extend(
                 [
                     metric(name, "accuracy_seed_mean", data.split, mean),
                     metric(name, "accuracy_seed_sd", data.split, deviation),
                 ]
             )
-    return told
+    return result
 
 
 def decision_usd(router: Any, queries: Queries) -> Floats | None:
@@ -447,11 +447,11 @@ def battles_on(
 
 
 def duels_agreement(core: Core, scheme: str, preferences: pa.Table) -> tuple[int, int]:
-    """(agreeing, told): of the train records with a winner of which one model alone is right,
+    """(agreeing, total): of the train records with a winner of which one model alone is right,
     those that it won, and all of them."""
     known = {name: k for k, name in enumerate(core.query_ids)}
     models = {name: k for k, name in enumerate(core.model_ids)}
-    agree = told = 0
+    agree = total = 0
     columns = ["query_id", "model_a", "model_b", "winner_model_a", "winner_tie"]
     for row in preferences.select(columns).to_pylist():
         at = known.get(row["query_id"])
@@ -462,9 +462,9 @@ def duels_agreement(core: Core, scheme: str, preferences: pa.Table) -> tuple[int
             continue
         a, b = core.decided[at, first], core.decided[at, second]
         if a + b == 1:  # NaN where a label is unknown
-            told += 1
+            total += 1
             agree += int((a == 1) == row["winner_model_a"])
-    return agree, told
+    return agree, total
 
 
 def misled(agree: int, number: int) -> bool:

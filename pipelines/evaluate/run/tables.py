@@ -273,8 +273,12 @@ def _measured(
     shared = SharedFacts(largest=largest, frontier=frontier, scales=scales, decision_usd=stated)
     ours, references = (
         [
-            over_costs(routed_of(part, router, one, shared), points=how.points, scaling=how.scaling)
-            for router, one in group.items()
+            over_costs(
+                routed_of(part, router, score_matrix, shared),
+                points=how.points,
+                scaling=how.scaling,
+            )
+            for router, score_matrix in group.items()
         ]
         for group in (scores, reference_scores(part))
     )
@@ -479,7 +483,7 @@ def facts(
     y = data.test.labels
     labelled = sums_of(lambda part: ~np.isnan(part), y)
     right, n = sums_of(np.nan_to_num, y), max(data.test.n_queries, 1)
-    told = {
+    summary = {
         "scheme": scheme,
         "split": data.split,
         "n_train": len(data.train.queries),
@@ -521,7 +525,7 @@ def facts(
         "pair": None if pair is None else {"small": pair[0], "large": pair[1]},
     }
     unseen = unseen_images(data.test.metadata)
-    return {**told, "missing": [*missing(told), *filter(None, [unseen])]}
+    return {**summary, "missing": [*missing(summary), *filter(None, [unseen])]}
 
 
 # The files of an evaluation, read back: anybody's, so each value is what its column says.
@@ -614,7 +618,7 @@ def metrics_table(path: Path) -> pa.Table | None:
     return result if result.column_names == RESULTS["metrics"].names else None
 
 
-def told(folder: Path) -> dict[str, Any]:
+def read_evaluation(folder: Path) -> dict[str, Any]:
     """What `evaluation.json` says; nothing where there is no such file.
 
     Raises:
@@ -682,7 +686,7 @@ def read_leaderboard(results: Iterable[Path]) -> tuple[pa.Table, list[str]]:
 
 def _release(folder: Path) -> str | None:
     """Release and split scheme of an evaluation; None where the folder does not record them."""
-    about = told(folder)
+    about = read_evaluation(folder)
     try:
         of = about["release"]
         return f"{of['name']} {of['version']} ({about['facts']['scheme']})"

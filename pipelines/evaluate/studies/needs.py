@@ -131,8 +131,8 @@ OPTIONS: Mapping[str, str] = {"routers": "--router", "joined": "--join", "tested
 
 def untaken(study: Study, context: StudyContext) -> list[str]:
     """Options that are given and that this study does not read."""
-    given = [name for name in OPTIONS if getattr(context, name) and name not in study.takes]
-    return [OPTIONS[name] for name in given]
+    names = [name for name in OPTIONS if getattr(context, name) and name not in study.takes]
+    return [OPTIONS[name] for name in names]
 
 
 def check(study: Study, context: StudyContext, *, one_of_many: bool = False) -> None:

@@ -419,7 +419,7 @@ def known_costs(context: StudyContext) -> tuple[StudyContext, str]:
     return context.once("known costs", made), said
 
 
-def fed(study: Study, context: StudyContext) -> tuple[StudyContext, str]:
+def context_for(study: Study, context: StudyContext) -> tuple[StudyContext, str]:
     """What a study reads: of one about costs only the models whose cost is known, and then which.
 
     Unknown is not free, and one model without a cost does not take the others' away.

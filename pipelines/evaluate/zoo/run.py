@@ -401,8 +401,8 @@ def recorded(record: Path, cell: ZooCell) -> CellResult | None:
 def hits(part: Core, scores: Floats, order: Ints) -> Floats:
     """(n,) labels of what scores (n, m) choose at λ = 0; ties go to whom `order` has first."""
     # What is counted is read off float32, as an encoder's vectors are.
-    kept = scores.astype(np.float32).astype(np.float64)
-    choice = best(kept, ~np.isnan(part.labels), order)
+    rounded = scores.astype(np.float32).astype(np.float64)
+    choice = best(rounded, ~np.isnan(part.labels), order)
     return at_choice(part.labels, choice)
 
 
@@ -480,7 +480,7 @@ def run_zoo(
     """
     by_name = {spec.name: spec for spec in specs}
     job = partial(_job, bench, by_name, folder, store or folder.parent / "predictions", code or {})
-    first, beside = _first(bench, specs, seeds[0], search)
+    first, extra = _first(bench, specs, seeds[0], search)
     jobs = [replace(job(item), and_train=not search) for item in first]
     counts = [0, 0]
 
@@ -503,7 +503,7 @@ def run_zoo(
         for item in second_stage(results, seeds[1:])
     ]
     done += through(more)
-    for _ in map_(job(item) for item in beside):
+    for _ in map_(job(item) for item in extra):
         pass
     by_cell = {job.cell: job for job in [*jobs, *more]}
     rankings, refused = _judged(done)
@@ -518,8 +518,8 @@ def run_zoo(
     ]
     over = _over_splits(bench, through(again))
     core = read(bench.folder, bench.data, "", bench.texts)
-    told = references(core, bench.scheme)
-    return Zoo(done, rankings, refused, winners, told, over, leaks(core, bench.scheme))
+    baselines = references(core, bench.scheme)
+    return Zoo(done, rankings, refused, winners, baselines, over, leaks(core, bench.scheme))
 
 
 def _over_splits(

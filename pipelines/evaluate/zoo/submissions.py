@@ -51,7 +51,7 @@ class Deviations:
 
     Attributes:
         switches: questions on which another model than the habitual one was chosen.
-        told: of these, the questions on which one of the two is right and the other wrong.
+        discordant: of these, the questions on which one of the two is right and the other wrong.
         won: of these, the ones on which the choice is right.
         expected: share that `others` win: models that were chosen neither there nor by habit.
         p: chance of as many, if switches win as often as the strongest of the other models would.
@@ -59,7 +59,7 @@ class Deviations:
     """
 
     switches: int
-    told: int
+    discordant: int
     won: int
     expected: float
     p: float
@@ -68,7 +68,8 @@ class Deviations:
     @property
     def fails(self) -> bool:
         """Whether it cannot be accepted."""
-        return self.told >= DEVIATIONS_FEWEST and self.q < LEVEL and self.won >= SHARE * self.told
+        n = self.discordant
+        return n >= DEVIATIONS_FEWEST and self.q < LEVEL and self.won >= SHARE * n
 
 
 def deviations(labels: Floats, choice: Choices, groups: NDArray[np.str_]) -> Deviations:
@@ -108,11 +109,11 @@ def deviations(labels: Floats, choice: Choices, groups: NDArray[np.str_]) -> Dev
 def _skill(right: Floats, choice: Choices, habit: Choices, away: NDArray[np.bool_]) -> float:
     """Share of differing questions that the chosen models win on questions left to the habit."""
     wins = number = 0.0
-    kept = np.flatnonzero(~away)
+    rows = np.flatnonzero(~away)
     chosen, weight = np.unique(choice[away], return_counts=True)
-    usual = right[kept, habit[kept]]
+    usual = right[rows, habit[rows]]
     for model, times in zip(chosen, weight, strict=True):
-        other = right[kept, model]
+        other = right[rows, model]
         mask = ~np.isnan(other) & ~np.isnan(usual) & (other != usual)
         # Laplace's rule, and two standard errors in the submission's favour.
         rate = (other[mask].sum() + 1) / (mask.sum() + 2)
@@ -379,7 +380,7 @@ def _switches(part: Core, choice: Ints) -> Suspicion:
     says = (
         f"{seen.switches} of {len(choice)} choices leave the model that is chosen most on their "
         f"task; where one of the two is right, the choice is in {seen.won} of "
-        f"{seen.told} (skill elsewhere explains {seen.expected:.0%}; p {seen.p:.2g}, "
+        f"{seen.discordant} (skill elsewhere explains {seen.expected:.0%}; p {seen.p:.2g}, "
         f"q {seen.q:.2g})"
     )
     if seen.fails:

@@ -10,7 +10,7 @@ import pytest
 from routeyard.pipelines.common.arrays import Floats
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Core
-from routeyard.pipelines.evaluate.held_out import between
+from routeyard.pipelines.evaluate.held_out import train_on_group
 from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed, trained_elsewhere
 from routeyard.pipelines.routers import Examples, Queries
 
@@ -108,12 +108,12 @@ def test_a_smaller_draw_lies_in_a_larger_one() -> None:
 
 
 def test_one_group_trains_and_all_others_are_tested() -> None:
-    found = between(core([f"q{i:02}" for i in range(24)]), "dense", ("math",))
+    found = train_on_group(core([f"q{i:02}" for i in range(24)]), "dense", ("math",))
     split = found.splits["dense"]
     assert set(found.tasks[split == "train"]) == {"math"}
     assert set(found.tasks[split == "test"]) == {"law"}
     with pytest.raises(BadInput, match="none to train on"):
-        between(FIRST, "dense", ("nowhere",))
+        train_on_group(FIRST, "dense", ("nowhere",))
 
 
 def test_one_core_learns_in_one_release_and_is_tested_on_another() -> None:
