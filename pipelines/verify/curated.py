@@ -176,18 +176,18 @@ def _read(evidence: Evidence, place: int, rule: CurationRule) -> tuple[dict[str,
 
 
 def _own(
-    evidence: Evidence, name: str, fresh: pa.Table, given: Mapping[str, pa.Table], rule: str
+    evidence: Evidence, name: str, fresh: pa.Table, tables: Mapping[str, pa.Table], rule: str
 ) -> tuple[pa.Table, pa.Table]:
     """Rows of a table that the rule is to have made: those stored, and those made now."""
     stored = evidence.whole(name)
-    if name in given:  # the rule extends it: what it was given is left out of both
-        before = given[name].column("model_id")
+    if name in tables:  # the rule extends it: what it was given is left out of both
+        before = tables[name].column("model_id")
         return _among(stored, "model_id", before, False), _among(fresh, "model_id", before, False)
     if name == "removals":
         return _among(stored, "stage", pa.array([f"curate.{rule}"])), fresh
     if "scheme" in stored.column_names:
         return _among(stored, "scheme", fresh.column("scheme")), fresh
-    return _among(stored, "query_id", given["queries"].column("query_id")), fresh
+    return _among(stored, "query_id", tables["queries"].column("query_id")), fresh
 
 
 def _among(table: pa.Table, column: str, names: Any, inside: bool = True) -> pa.Table:
@@ -200,8 +200,8 @@ def _among(table: pa.Table, column: str, names: Any, inside: bool = True) -> pa.
 def _figures(evidence: Evidence, place: int) -> Mapping[str, Any]:
     rules: Any = evidence.figures("curate").get("rules")
     rule = rules[place] if isinstance(rules, list) and place < len(rules) else {}
-    told = rule.get("figures") if isinstance(rule, Mapping) else None
-    return told if isinstance(told, Mapping) else {}
+    figures = rule.get("figures") if isinstance(rule, Mapping) else None
+    return figures if isinstance(figures, Mapping) else {}
 
 
 def _json(figures: Any) -> Any:

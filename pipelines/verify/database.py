@@ -212,7 +212,7 @@ def _says_otherwise(release: Path, fresh: Path, name: str) -> Iterator[Finding]:
     try:
         with pq.ParquetFile(release / name) as file, pq.ParquetFile(fresh / name) as right:
             sizes = [item.metadata.num_rows for item in (file, right)]
-            pairs = zip(*(one.iter_batches(ROWS_PER_GROUP) for one in (file, right)), strict=False)
+            pairs = zip(*(f.iter_batches(ROWS_PER_GROUP) for f in (file, right)), strict=False)
             equal = sizes[0] == sizes[1] and all(
                 same_values(*(pa.Table.from_batches([item]) for item in pair)) for pair in pairs
             )
@@ -398,9 +398,9 @@ def _defined() -> Objects:
             return objects(fresh)
 
 
-def _undescribed(found: Objects) -> Objects:
+def _undescribed(definitions: Objects) -> Objects:
     """Definitions without comments and tags, which end each of them."""
-    return {key: value[:-2] for key, value in found.items()}
+    return {key: value[:-2] for key, value in definitions.items()}
 
 
 def objects(connection: Any) -> Objects:
@@ -558,13 +558,13 @@ def _named_otherwise(
 def _header(card: str, fresh: str, manifest: Manifest) -> Iterator[str]:
     """What the YAML of a card tells a hub: its licence, and which files a dataset is read from."""
     try:
-        (told, expected) = (_yaml(text) for text in (card, fresh))
+        (header, expected) = (_yaml(text) for text in (card, fresh))
     except RecipeError as error:
         yield f"has a header that cannot be read: {error.what}"
         return
-    if told.get("license") != expected.get("license"):
-        yield f"has license {told.get('license')!r}, expected {expected.get('license')!r}"
-    for path in _paths(told.get("configs")):
+    if header.get("license") != expected.get("license"):
+        yield f"has license {header.get('license')!r}, expected {expected.get('license')!r}"
+    for path in _paths(header.get("configs")):
         if path not in manifest.files:
             yield f"reads its data from {path[:80]!r}, which is no file of this release"
 

@@ -131,9 +131,9 @@ def same(a: Any, b: Any, close: float = CLOSE) -> bool:
     return bool(a == b)
 
 
-def values(found: Iterable[tuple[str, Any, Any]], close: float = CLOSE) -> Iterator[str]:
+def values(comparisons: Iterable[tuple[str, Any, Any]], close: float = CLOSE) -> Iterator[str]:
     """One sentence for each (name, stored, expected) whose two values differ."""
-    for name, stored, expected in found:
+    for name, stored, expected in comparisons:
         if not same(stored, expected, close):
             yield f"{name} {stored!r:.200}, expected {expected!r:.200}"
 
@@ -178,8 +178,8 @@ def _difference(row: Any, right: Any, key: Sequence[str]) -> str:
     if right is None:
         return f"{shown} is there, expected no such row"
     if row is None:
-        kept = {column: value for column, value in right.items() if column not in key}
-        return f"{shown} is not there, expected {kept!r:.200}"
+        cells = {column: value for column, value in right.items() if column not in key}
+        return f"{shown} is not there, expected {cells!r:.200}"
     return f"{shown} has {'; '.join(values((c, row[c], right[c]) for c in right))}"
 
 
@@ -231,7 +231,7 @@ class Evidence:
             table = self.tables[name]
             names = list(columns)
             result = table.read(names) if isinstance(table, StoredTable) else table.select(names)
-            self._read[key] = result.cast(pa.schema([contract.schema.field(one) for one in names]))
+            self._read[key] = result.cast(pa.schema([*map(contract.schema.field, names)]))
         return self._read[key]
 
     def whole(self, name: str) -> pa.Table:

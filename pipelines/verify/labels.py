@@ -229,8 +229,8 @@ _MOST = 100_000
 
 def errors_of_labels(evidence: Evidence) -> Results:
     """The estimate of wrong labels against answers and labels: made once more."""
-    told, check = evidence.figures("label_errors"), "the estimate of wrong labels"
-    if not told:
+    stored, check = evidence.figures("label_errors"), "the estimate of wrong labels"
+    if not stored:
         if evidence.built:
             yield not_run("figures.label_errors", check, "the manifest holds none")
         return
@@ -247,8 +247,8 @@ def errors_of_labels(evidence: Evidence) -> Results:
         evidence.table("responses", ["query_id", "model_id", "text"]),
         evidence.table("labels", ["query_id", "model_id", "decided_by", "correct"]),
     )
-    names = sorted(told.keys() | fresh.keys())
-    wrong = list(values((name, told.get(name), fresh.get(name)) for name in names))
+    names = sorted(stored.keys() | fresh.keys())
+    wrong = list(values((name, stored.get(name), fresh.get(name)) for name in names))
     if wrong:
         what = "figures differ from what answers, labels and measured error rates give"
         yield contradiction("figures.label_errors", len(wrong), len(names), what, wrong)

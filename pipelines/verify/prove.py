@@ -104,26 +104,26 @@ _OF_OPTIONS = ("chance_corrected",)
 
 def certificate_of_tables(evidence: Evidence) -> Results:
     """Contradictions between the certificate and the tables."""
-    told = evidence.figures("certify").get("certificate")
-    if not isinstance(told, Mapping) and evidence.built and evidence.same_code:
+    stored = evidence.figures("certify").get("certificate")
+    if not isinstance(stored, Mapping) and evidence.built and evidence.same_code:
         results = ["a verdict without figures"]
         yield contradiction("certificate", 1, 1, "certificates are not there", results)
-    elif not isinstance(told, Mapping) and evidence.built:
+    elif not isinstance(stored, Mapping) and evidence.built:
         yield not_run("certificate", "the certificate computed again", "the manifest holds none")
-    if not isinstance(told, Mapping):
+    if not isinstance(stored, Mapping):
         return
-    resamples = told.get("resamples")
+    resamples = stored.get("resamples")
     if not isinstance(resamples, int) or not 1 <= resamples <= 100_000:
         yield contradiction("certificate", 1, 1, "figures differ", [f"resamples {resamples!r}"])
         return
     exact = evidence.full or resamples <= _FEW
     try:
-        fresh = _fresh(evidence, told, resamples if exact else _FEW)
+        fresh = _fresh(evidence, stored, resamples if exact else _FEW)
     except (BadInput, TypeError, ValueError, KeyError) as error:
         yield contradiction("certificate", 1, 1, "certificates cannot be computed", [str(error)])
         return
-    wrong, intervals = _compared(evidence, told, fresh, exact)
-    of = len(told.get("figures") or ()) + len(fresh.models)
+    wrong, intervals = _compared(evidence, stored, fresh, exact)
+    of = len(stored.get("figures") or ()) + len(fresh.models)
     if wrong:
         what = "figures differ from what labels, costs and splits give"
         yield contradiction("certificate", len(wrong), of, what, wrong)
@@ -139,10 +139,10 @@ def certificate_of_tables(evidence: Evidence) -> Results:
     else:
         says = f"intervals agree with {_FEW} separate resamples (`--full` computes all)"
         yield consistent("certificate", says)
-    yield from _routers(evidence, told, fresh)
+    yield from _routers(evidence, stored, fresh)
 
 
-def _fresh(evidence: Evidence, told: Mapping[str, Any], resamples: int) -> Certificate:
+def _fresh(evidence: Evidence, stored: Mapping[str, Any], resamples: int) -> Certificate:
     names = ("queries", "models", "outcomes", "splits", "duplicates", "model_splits", "embeddings")
     tables = {name: evidence.tables[name] for name in names if evidence.has(name)}
     if _several(evidence) and evidence.has("verdicts"):
@@ -153,20 +153,20 @@ def _fresh(evidence: Evidence, told: Mapping[str, Any], resamples: int) -> Certi
     default = default_scheme(core) if core.splits else None
     return certify(
         core,
-        scheme=None if told.get("scheme") == default else told.get("scheme"),
-        measure=told.get("measure"),
+        scheme=None if stored.get("scheme") == default else stored.get("scheme"),
+        measure=stored.get("measure"),
         resamples=resamples,
-        seed=int(told.get("seed") or 0),
-        cluster=told.get("clustered_by"),
-        routers=_fitted(evidence, told),
+        seed=int(stored.get("seed") or 0),
+        cluster=stored.get("clustered_by"),
+        routers=_fitted(evidence, stored),
     )
 
 
-def _fitted(evidence: Evidence, told: Mapping[str, Any]) -> Sequence[str]:
+def _fitted(evidence: Evidence, stored: Mapping[str, Any]) -> Sequence[str]:
     """Reference routers that are fitted again: without embeddings only those that need none."""
     if evidence.full and evidence.rows("embeddings"):
         return REFERENCE
-    return ("task-map",) if told.get("routers") else ()
+    return ("task-map",) if stored.get("routers") else ()
 
 
 def _several(evidence: Evidence) -> bool:
@@ -177,12 +177,12 @@ def _several(evidence: Evidence) -> bool:
 
 
 def _compared(
-    evidence: Evidence, told: Mapping[str, Any], fresh: Certificate, exact: bool
+    evidence: Evidence, stored: Mapping[str, Any], fresh: Certificate, exact: bool
 ) -> tuple[list[str], list[str]]:
     """Differences in values, and in intervals."""
-    wrong = list(_facts(evidence, told, fresh))
+    wrong = list(_facts(evidence, stored, fresh))
     intervals: list[str] = []
-    for name, figure in (told.get("figures") or {}).items():
+    for name, figure in (stored.get("figures") or {}).items():
         item = fresh.figures.get(name)
         if item is None or (len(evidence.withheld) and any(part in name for part in _OF_OPTIONS)):
             continue  # of another version of the code, or of options that are withheld
@@ -193,7 +193,7 @@ def _compared(
         # A share of models moves by whole models.
         step = 2 / fresh.n_models if name == "dominated_share" and not exact else 0.0
         intervals += _interval(name, figure, item.low, item.high, exact, step)
-    rows = {row.get("model_id"): row for row in told.get("models") or ()}
+    rows = {row.get("model_id"): row for row in stored.get("models") or ()}
     for model in fresh.models:
         row = rows.pop(model.model_id, {})
         names = ("accuracy", "n_labels", "mean_cost", "dominated")
@@ -203,33 +203,33 @@ def _compared(
     return [*wrong, *(f"{name!r} is no model of the release" for name in rows)], intervals
 
 
-def _facts(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) -> Iterator[str]:
+def _facts(evidence: Evidence, stored: Mapping[str, Any], fresh: Certificate) -> Iterator[str]:
     """Differences in what is no figure, and in which figures there are."""
-    yield from values((name, told.get(name), getattr(fresh, name)) for name in _COUNTS)
+    yield from values((name, stored.get(name), getattr(fresh, name)) for name in _COUNTS)
     if not evidence.same_code:
         return
     made = fresh.to_json()
-    for name in sorted(told.keys() ^ made.keys()):
+    for name in sorted(stored.keys() ^ made.keys()):
         yield f"{name} is not in both, expected what a certificate says"
     if evidence.built:  # a build certifies with the defaults
-        yield from values((name, told.get(name), right) for name, right in _BUILT.items())
+        yield from values((name, stored.get(name), right) for name, right in _BUILT.items())
     names = {*_MADE, *(["folds"] if fresh.routers else [])}
     names |= {"encoder"} if evidence.rows("embeddings") else set()
     names -= {"test_in_train"} if len(evidence.withheld) else set()
-    yield from values((name, told.get(name), made[name]) for name in sorted(names))
-    for name in sorted(set(told.get("figures") or ()) ^ set(fresh.figures)):
+    yield from values((name, stored.get(name), made[name]) for name in sorted(names))
+    for name in sorted(set(stored.get("figures") or ()) ^ set(fresh.figures)):
         yield f"{name} is not in both, expected the same figures"
 
 
 def _interval(
     name: str,
-    told: Mapping[str, Any],
+    stored: Mapping[str, Any],
     low: float | None,
     high: float | None,
     exact: bool,
     step: float = 0.0,
 ) -> Iterator[str]:
-    ends = (told.get("low"), told.get("high"))
+    ends = (stored.get("low"), stored.get("high"))
     if low is None or high is None or None in ends:
         if ends != (low, high):
             yield f"{name} {ends[0]!r} to {ends[1]!r}, expected {low!r} to {high!r}"
@@ -242,13 +242,13 @@ def _interval(
         yield f"{name} {ends[0]!r} to {ends[1]!r}, expected {low:.4g} to {high:.4g}"
 
 
-def _routers(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) -> Results:
+def _routers(evidence: Evidence, stored: Mapping[str, Any], fresh: Certificate) -> Results:
     """Reference routers and the verdict.
 
     Those that need embeddings are fitted again only with `--full`, and where they are released;
     what the best single model reaches in their place is the same for all of them.
     """
-    rows = told.get("routers") or []
+    rows = stored.get("routers") or []
     own = {router.router: router for router in fresh.routers} if evidence.same_code else {}
     singles = {item.accuracy - item.gain for item in own.values()}
     wrong: list[str] = []
@@ -271,21 +271,21 @@ def _routers(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
         yield not_run("certificate", f"{len(left)} reference routers fitted again", (
             "`--full` fits them" if here else "no embeddings are released"
         ))  # fmt: skip
-    yield from _verdict(evidence, told, fresh)
+    yield from _verdict(evidence, stored, fresh)
 
 
-def _verdict(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) -> Results:
+def _verdict(evidence: Evidence, stored: Mapping[str, Any], fresh: Certificate) -> Results:
     """The verdict and its words, by the certificate's own figures and the written rule."""
     try:
-        tried = [Collapse(**row) for row in told.get("routers") or []]
-        figures = {name: Figure(**item) for name, item in (told.get("figures") or {}).items()}
+        tried = [Collapse(**row) for row in stored.get("routers") or []]
+        figures = {name: Figure(**item) for name, item in (stored.get("figures") or {}).items()}
         if any(name not in figures for name in (*GAPS, "resolvable_difference")):
             why = "the certificate lacks figures that the rule reads"
             yield not_run("certificate", "the verdict by its rule", why)
             return
         right, words = verdict_of(
-            str(told.get("best_single")), figures, tried, told.get("routers_reason"),
-            folds=told.get("folds") or 0, compared=fresh.n_compared, queries=fresh.n_queries,
+            str(stored.get("best_single")), figures, tried, stored.get("routers_reason"),
+            folds=stored.get("folds") or 0, compared=fresh.n_compared, queries=fresh.n_queries,
             undecided=fresh.order_undecided,
         )  # fmt: skip
     except (TypeError, ValueError, AttributeError) as error:
@@ -294,9 +294,9 @@ def _verdict(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
     wrong = list(
         values(
             [
-                ("verdict", told.get("verdict"), right),
+                ("verdict", stored.get("verdict"), right),
                 ("verdict of the stage", evidence.figures("certify").get("verdict"), right),
-                ("words", told.get("words") if evidence.same_code else words, words),
+                ("words", stored.get("words") if evidence.same_code else words, words),
             ]
         )
     )

@@ -289,8 +289,8 @@ def _compared(evidence: Evidence) -> Iterator[tuple[dict[str, Any], bool | None]
 
 def _stated(evidence: Evidence, provider: Any) -> str | None:
     """Digest of an address from the environment, or the name of a server on loopback."""
-    told = evidence.figures("collect").get("addresses")
-    result = told.get(provider.name) if isinstance(told, Mapping) else None
+    addresses = evidence.figures("collect").get("addresses")
+    result = addresses.get(provider.name) if isinstance(addresses, Mapping) else None
     return result if isinstance(result, str) else None
 
 
@@ -401,7 +401,7 @@ def _group(
     connection: Any,
     group: str,
     entry: Mapping[str, Any],
-    wanted: Mapping[str, Mapping[str, Any]],
+    rules: Mapping[str, Mapping[str, Any]],
     words: Mapping[str, str],
 ) -> Results:
     def filled(text: str) -> str:
@@ -410,11 +410,13 @@ def _group(
         return text
 
     where = f" WHERE {entry['where']}" if "where" in entry else ""
-    breaks = {name: f"NOT coalesce(({filled(one['holds'])}), true)" for name, one in wanted.items()}
+    breaks = {
+        name: f"NOT coalesce(({filled(rule['holds'])}), true)" for name, rule in rules.items()
+    }
     counts = ", ".join(f"count(*) FILTER (WHERE {sql})" for sql in breaks.values())
     (row,) = connection.execute(f"SELECT count(*), {counts} FROM {entry['from']}{where}").fetchall()
     of, covers, proves = int(row[0]), list[str](), dict[str, str]()
-    for (name, rule), bad in zip(wanted.items(), row[1:], strict=True):
+    for (name, rule), bad in zip(rules.items(), row[1:], strict=True):
         if not bad:
             about, valued = _about(connection, entry, rule) if "proves" in rule else (of, of)
             if about:  # of no row, it says nothing
@@ -430,12 +432,12 @@ def _group(
             for key, result, expected in connection.execute(f"{sql} ORDER BY 1 LIMIT 3").fetchall()
         ]
         yield contradiction(entry["tables"][0], bad, of, f"rows break the rule '{name}'", examples)
-    yield from _kept(group, wanted, of, proves, covers)
+    yield from _unbroken(group, rules, of, proves, covers)
 
 
-def _kept(
+def _unbroken(
     group: str,
-    wanted: Mapping[str, Mapping[str, Any]],
+    rules: Mapping[str, Mapping[str, Any]],
     of: int,
     proves: Mapping[str, str],
     covers: list[str],
@@ -443,7 +445,7 @@ def _kept(
     """What rules without a row that breaks them show, by kind."""
     for kind in ("proved", "consistent"):
         of_kind = [
-            says for name, says in proves.items() if wanted[name].get("kind", "consistent") == kind
+            says for name, says in proves.items() if rules[name].get("kind", "consistent") == kind
         ]
         if of_kind and of:
             says = f"{of:,} rows: {'; '.join(of_kind)}"

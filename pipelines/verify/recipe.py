@@ -104,12 +104,12 @@ def _state(run: Runner, evidence: Evidence) -> None:
         "CREATE TABLE held AS SELECT unnest($names) AS name, unnest($rows) AS rows",
         "CREATE VIEW present AS SELECT name AS stage FROM held",
     ):
-        given = {
+        params = {
             "told": evidence.manifest.model_dump_json(),
             "names": list(evidence.tables),
             "rows": [evidence.rows(name) for name in evidence.tables],
         }
-        run.connection.execute(sql, {k: v for k, v in given.items() if f"${k}" in sql} or None)
+        run.connection.execute(sql, {k: v for k, v in params.items() if f"${k}" in sql} or None)
 
 
 def manifest_of_recipe(evidence: Evidence) -> Results:
@@ -203,10 +203,10 @@ def _listed(evidence: Evidence) -> Iterator[str]:
 
 def _rules(evidence: Evidence) -> Iterator[str]:
     """Rules that the manifest says were applied against those of the recipe."""
-    told = evidence.figures("curate").get("rules")
-    if evidence.curation is None or not isinstance(told, list):
+    listed = evidence.figures("curate").get("rules")
+    if evidence.curation is None or not isinstance(listed, list):
         return
-    applied = [entry if isinstance(entry, Mapping) else {} for entry in told]
+    applied = [entry if isinstance(entry, Mapping) else {} for entry in listed]
     names = [rule.rule for rule in evidence.curation]
     yield from values([("rules applied", [entry.get("rule") for entry in applied], names)])
     for rule, item in zip(evidence.curation, applied, strict=False):
@@ -235,11 +235,11 @@ def metering_of_answers(evidence: Evidence) -> Results:
         return
     assert evidence.collect is not None
     assert evidence.pool is not None
-    told = evidence.figures("audit").get("findings")
-    if not isinstance(told, list):
-        yield contradiction("figures.audit", 1, 1, "findings are no list", [str(told)[:60]])
+    findings = evidence.figures("audit").get("findings")
+    if not isinstance(findings, list):
+        yield contradiction("figures.audit", 1, 1, "findings are no list", [str(findings)[:60]])
         return
-    stored = {_id(row): row for row in told}
+    stored = {_id(row): row for row in findings}
     stored = {key: row for key, row in stored.items() if key[0] != "canary_drift"}
     audited = _metering_models(evidence)
     others = set(evidence.real.to_pylist()) - set(audited)
