@@ -83,8 +83,8 @@ def columns(**declared: str | tuple[str, Mapping[str, str]] | Column) -> tuple[C
     's'
     """
     return tuple(
-        one if isinstance(one, Column) else _column(name, *([one] if isinstance(one, str) else one))
-        for name, one in declared.items()
+        col if isinstance(col, Column) else _column(name, *([col] if isinstance(col, str) else col))
+        for name, col in declared.items()
     )
 
 

@@ -53,7 +53,7 @@ def images_of(metadata: str | None) -> list[QuestionImage]:
     if not isinstance(listed, list):
         return []
     return [
-        QuestionImage(**one) for one in listed if isinstance(one, Mapping) and one.keys() == _FIELDS
+        QuestionImage(**row) for row in listed if isinstance(row, Mapping) and row.keys() == _FIELDS
     ]
 
 
@@ -61,10 +61,10 @@ def with_marks(texts: Sequence[str], images: Sequence[QuestionImage]) -> list[st
     """Texts of a question with the marks of its images: at `<image N>`, else before the first."""
     placed: set[int] = set()
 
-    def mark(found: re.Match[str]) -> str:
-        number = int(found[1] or 1)
+    def mark(match: re.Match[str]) -> str:
+        number = int(match[1] or 1)
         if not 1 <= number <= len(images):
-            return found[0]
+            return match[0]
         placed.add(number)
         return images[number - 1].mark
 
@@ -76,6 +76,6 @@ def with_marks(texts: Sequence[str], images: Sequence[QuestionImage]) -> list[st
 def marks_last(text: str) -> tuple[str, str]:
     """What an encoder of texts reads of a question, and the marks that it does not see."""
     result = MARK.findall(text)
-    return (MARK.sub(UNSEEN, text), "".join(f"\n[image:{one}]" for one in result)) if result else (
+    return (MARK.sub(UNSEEN, text), "".join(f"\n[image:{key}]" for key in result)) if result else (
         text, "",
     )  # fmt: skip

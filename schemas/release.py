@@ -59,10 +59,10 @@ class TableEntry(Strict):
     @model_serializer(mode="wrap")
     def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Version 1 goes without saying."""
-        told: dict[str, Any] = write(self)
+        entry: dict[str, Any] = write(self)
         if self.contract == 1:
-            told.pop("contract", None)
-        return told
+            entry.pop("contract", None)
+        return entry
 
 
 class DatabaseEntry(Strict):

@@ -132,9 +132,9 @@ def html_card(title: str, facts: Mapping[str, Any], rows: Sequence[Mapping[str, 
     Every text is escaped: names and answers come from strangers. Facts and cells that are None
     are left out or empty.
     """
-    told = [f"<b>{_text(name)}</b> {_text(value)}" for name, value in facts.items()
-            if value is not None]  # fmt: skip
-    parts = [f"<b>{_text(title)}</b>", *([" · ".join(told)] if told else [])]
+    items = [f"<b>{_text(name)}</b> {_text(value)}" for name, value in facts.items()
+             if value is not None]  # fmt: skip
+    parts = [f"<b>{_text(title)}</b>", *([" · ".join(items)] if items else [])]
     if rows:
         names = list(rows[0])
         head = "".join(f"<th>{_text(name)}</th>" for name in names)

@@ -142,7 +142,7 @@ def arms_of(model: Model) -> list[Model]:
     """
     if model.axes is None:
         return [model]
-    axes = {axis: _values(axis, given) for axis, given in model.axes.items()}
+    axes = {axis: _values(axis, values) for axis, values in model.axes.items()}
     count = 1
     for axis, values in axes.items():
         count *= len(values)

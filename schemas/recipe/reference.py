@@ -51,9 +51,9 @@ def _plain(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
     return {
-        key: " ".join(one.split()) if key == "description" and isinstance(one, str) else _plain(one)
-        for key, one in part.items()
-        if key != "title" or not isinstance(one, str)
+        key: " ".join(val.split()) if key == "description" and isinstance(val, str) else _plain(val)
+        for key, val in part.items()
+        if key != "title" or not isinstance(val, str)
     }
 
 
