@@ -274,11 +274,9 @@ def _measured(
     ours, references = (
         [
             over_costs(
-                routed_of(part, router, score_matrix, shared),
-                points=how.points,
-                scaling=how.scaling,
+                routed_of(part, router, matrix, shared), points=how.points, scaling=how.scaling
             )
-            for router, score_matrix in group.items()
+            for router, matrix in group.items()
         ]
         for group in (scores, reference_scores(part))
     )
