@@ -149,9 +149,7 @@ def lists_settings(function: Callable[P, R]) -> Callable[P, R]:
         for item in fields(base)
     ]  # fmt: skip
     params = [item for item in own.parameters.values() if item.kind is not item.VAR_KEYWORD]
-    function.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[*params, *named]
-    )
+    function.__signature__ = own.replace(parameters=[*params, *named])  # type: ignore[attr-defined]
     lines = "".join(f"\n    {item.name}: {helps[item.name]} [{item.default!r}]" for item in named)
     text = inspect.cleandoc(function.__doc__ or "")
     function.__doc__ = f"{text}\n\nSettings, with their defaults:{lines}\n"
