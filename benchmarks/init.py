@@ -89,7 +89,7 @@ def _one(place: Path, folder: Path, arguments: argparse.Namespace) -> dict[str, 
 
     recipe, began = folder / "mine.yaml", time.process_time()
     try:
-        done = start_recipe(recipe, str(place), given={})
+        done = start_recipe(recipe, str(place), fields={})
     except RouteyardError as error:
         return {"refused": str(error).splitlines()[0]}
     seconds = time.process_time() - began

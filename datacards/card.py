@@ -118,7 +118,7 @@ def card_numbers(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, Any]
     """
     import duckdb
 
-    found: dict[str, Any] = dict.fromkeys(_ONE_ROW)
+    numbers: dict[str, Any] = dict.fromkeys(_ONE_ROW)
     with duckdb.connect(config={"threads": 1, "memory_limit": "2GB"}) as connection:
         for name, table in tables.items():
             register(connection, name, table)
@@ -128,22 +128,22 @@ def card_numbers(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, Any]
             if table in tables:
                 names += of_table
             else:
-                found |= {name: [] for name in of_table if name not in _ONE_ROW}
+                numbers |= {name: [] for name in of_table if name not in _ONE_ROW}
         for name in names:
             rows = connection.sql(_NUMBERS_SQL[name]).to_arrow_table().to_pylist()
-            found[name] = next(iter(rows), None) if name in _ONE_ROW else rows
-    found["unpriced"] = [row["model_id"] for row in found["unpriced"]]
-    found["rows"] = {name: table.num_rows for name, table in tables.items()}
+            numbers[name] = next(iter(rows), None) if name in _ONE_ROW else rows
+    numbers["unpriced"] = [row["model_id"] for row in numbers["unpriced"]]
+    numbers["rows"] = {name: table.num_rows for name, table in tables.items()}
     # Bounds are given only where something is open.
-    found["bounds"] = any((one["high"] or 0) - (one["low"] or 0) > 1e-12 for one in found["models"])
-    found["order_undecided"] = _undecided(found)
-    found["simulated"] = sum(bool(model["simulated"]) for model in found["models"])
-    return found
+    numbers["bounds"] = any((m["high"] or 0) - (m["low"] or 0) > 1e-12 for m in numbers["models"])
+    numbers["order_undecided"] = _undecided(numbers)
+    numbers["simulated"] = sum(bool(model["simulated"]) for model in numbers["models"])
+    return numbers
 
 
-def _undecided(found: Mapping[str, Any]) -> str:
+def _undecided(numbers: Mapping[str, Any]) -> str:
     """Why no model is called best; empty where missing labels do not leave it open."""
-    if not (single := found["best_single"]):
+    if not (single := numbers["best_single"]):
         return ""
     counts = {
         item["model_id"]: (
@@ -151,7 +151,7 @@ def _undecided(found: Mapping[str, Any]) -> str:
             pairs * (1 - (item["high"] or 0) + (item["low"] or 0)) if pairs else 0,
             single["judged"],
         )
-        for item in found["models"]
+        for item in numbers["models"]
     }
     first = single["models"][0]
     others = order_undecided(counts, first)
@@ -383,9 +383,9 @@ def injected(figures: Mapping[str, Any]) -> list[str]:
         if not item.get("injected"):
             continue
         lines += [
-            f"`{one['model_id']}` is simulated: right on {100 * one['accuracy']:.1f} % of task "
-            f"{_bare(one['task'])}, where the best real model has {100 * one['best_real']:.1f} %."
-            for one in item["injected"]
+            f"`{row['model_id']}` is simulated: right on {100 * row['accuracy']:.1f} % of task "
+            f"{_bare(row['task'])}, where the best real model has {100 * row['best_real']:.1f} %."
+            for row in item["injected"]
         ]
         # In this order: a manifest has its keys sorted, and the card is rendered from both.
         known = [
@@ -675,8 +675,8 @@ def _features(schema: pa.Schema) -> list[dict[str, Any]]:
     for field in schema:
         kind = field.type
         listed = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
-        one = kind.value_type if listed else kind
-        feature = {"name": field.name, "list" if listed else "dtype": names.get(str(one), str(one))}
+        dtype = str(kind.value_type if listed else kind)
+        feature = {"name": field.name, "list" if listed else "dtype": names.get(dtype, dtype)}
         if pa.types.is_fixed_size_list(kind):
             feature["length"] = kind.list_size
         features.append(feature)

@@ -297,7 +297,7 @@ def _clean(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _config(look: Look) -> dict[str, Any]:
     """`style.json` in the colours of a look, which are named there as `$ink`, `$soft`, `$grid`."""
-    data: dict[str, Any] = json.loads(_STYLE, object_hook=lambda one: _coloured(one, asdict(look)))
+    data: dict[str, Any] = json.loads(_STYLE, object_hook=lambda obj: _coloured(obj, asdict(look)))
     return data
 
 
@@ -322,17 +322,17 @@ def _settled(text: str, name: str, title: str, *, says: bool, series: bool) -> s
             elif value.startswith("url(#") and value[5:-1] in ids:
                 node.attrib[key] = f"url(#{ids[value[5:-1]]})"
             elif key in _PLACES:
-                node.attrib[key] = _NUMBER.sub(lambda found: f"{float(found[0]):.2f}", value)
+                node.attrib[key] = _NUMBER.sub(lambda match: f"{float(match[0]):.2f}", value)
         # The picture as a whole has a name; its parts tell their values to the page's script.
         role = node.attrib.pop("role", None)
         node.attrib.pop("aria-roledescription", None)
         node.attrib.pop("aria-hidden", None)
         label = node.attrib.pop("aria-label", None)
         if says and label is not None and role == "graphics-symbol" and "class" not in node.attrib:
-            number, bar, told = label.partition("|")
+            number, bar, rest = label.partition("|")
             if series and bar:
                 node.set("data-series", number)
-                label = told
+                label = rest
             label, _, link = label.partition(LINK)
             if link:
                 node.set("data-link", link)
@@ -375,7 +375,7 @@ def bars(
             "k": k,
             "v": row["value"],
             **{key: row.get(key) for key in ("low", "high", "printed")},
-            "says": _told(row, form),
+            "says": _bar_text(row, form),
         }
         for k, row in enumerate(values)
     ]
@@ -391,7 +391,7 @@ def bars(
     return draw(chart, [*rows, {"zero": 0}] if dots and signed else rows, **how)
 
 
-def _told(row: Mapping[str, Any], form: str) -> str:
+def _bar_text(row: Mapping[str, Any], form: str) -> str:
     said = f"{row['name']}: {row['value']:{form}}"
     if row.get("low") is not None and row.get("high") is not None:
         said += f" ({row['low']:{form}} to {row['high']:{form}})"
@@ -630,10 +630,10 @@ def curves(
         apart: Curves whose points are not joined.
         how: `name` and `title`, as of `draw`.
     """
-    kept = [p for p in points if p["y"] is not None and (not log or p["x"] > 0)]
-    drawn = series([p["router"] for p in kept], pool)
+    known = [p for p in points if p["y"] is not None and (not log or p["x"] > 0)]
+    drawn = series([p["router"] for p in known], pool)
     names = [name for name, _, _ in drawn]
-    rows = [_point(p, names.index(p["router"]), shares) for p in kept]
+    rows = [_point(p, names.index(p["router"]), shares) for p in known]
     others: list[Spec] = []
     for zone in zones:
         place = {"own": f"datum.zone === {zone.name!r}", "title": x if zone.axis == "x" else y}

@@ -66,7 +66,7 @@ def responsible(facts: Mapping[str, Any], words: Release, n: Mapping[str, Any]) 
           if lacking else []),
         *words.known_issues,
     ]  # fmt: skip
-    told = {
+    fields = {
         "questions": n["rows"].get("queries", 0),
         "models": len(n["models"]),
         "sources": ", ".join(sources) or "not stated",
@@ -75,18 +75,18 @@ def responsible(facts: Mapping[str, Any], words: Release, n: Mapping[str, Any]) 
         "contested": counts.get("contested", 0),
         "unreadable": counts.get("unreadable", 0),
     }
-    result = _filled(texts("responsible.yaml"), told)
+    result = _filled(texts("responsible.yaml"), fields)
     result |= {"machineAnnotationTools": decided or ["none"], "dataLimitations": limits}
     return {f"rai:{name}": value for name, value in result.items()}
 
 
-def _filled(value: Any, told: Mapping[str, Any]) -> Any:
+def _filled(value: Any, fields: Mapping[str, Any]) -> Any:
     """The texts of a template with what is known put in."""
     if isinstance(value, Mapping):
-        return {name: _filled(item, told) for name, item in value.items()}
+        return {name: _filled(item, fields) for name, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, told) for item in value]
-    return value.format(**told)
+        return [_filled(item, fields) for item in value]
+    return value.format(**fields)
 
 
 def last_answer(tables: Mapping[str, pa.Table | StoredTable]) -> str | None:

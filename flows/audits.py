@@ -51,8 +51,8 @@ def recording_of(tables: Mapping[str, pa.Table]) -> pa.Table:
             connection.register("relays", _relays(tables.get("steps")))
             query = answers
         result = connection.sql(query).to_arrow_table()
-    given = [name for name in RECORDING.names if name in result.column_names]
-    return recording({name: result.column(name) for name in given})
+    columns = [name for name in RECORDING.names if name in result.column_names]
+    return recording({name: result.column(name) for name in columns})
 
 
 def _relays(steps: pa.Table | None) -> pa.Table:
@@ -114,9 +114,9 @@ class AuditPage:
 
     def _repr_html_(self) -> str:
         rows = [
-            {"severity": one.severity, "kind": one.kind, "about": one.about, "finding": one.says,
-             "when mended": one.effect, "mend with": one.key}
-            for one in self.findings
+            {"severity": finding.severity, "kind": finding.kind, "about": finding.about,
+             "finding": finding.says, "when mended": finding.effect, "mend with": finding.key}
+            for finding in self.findings
         ]  # fmt: skip
         facts = {"verdict": self.verdict, "findings": len(rows), **self.looked_at}
         return html_card(f"audit of {self.title}", facts, rows)
@@ -171,7 +171,7 @@ def metering_findings(tables: Mapping[str, pa.Table], release: Path) -> list[Aud
         recipe.collect.metering if recipe else None,
         queries=tables["queries"],
     )
-    waived = {one for one, _ in apply_waivers(result, recipe.release.waivers if recipe else ())[1]}
+    waived = {f for f, _ in apply_waivers(result, recipe.release.waivers if recipe else ())[1]}
     return [
         AuditFinding(
             kind=item.gate,
@@ -210,10 +210,10 @@ _READ: dict[str, tuple[str, Severity]] = {
 
 def reading_findings(notes: Sequence[ReadingNote]) -> list[AuditFinding]:
     """What was incomplete, unsure or left out when results were read; one finding of a kind."""
-    told: dict[str, list[ReadingNote]] = defaultdict(list)
+    by_kind: dict[str, list[ReadingNote]] = defaultdict(list)
     for note in notes:
         if note.kind in _READ:
-            told[note.kind].append(note)
+            by_kind[note.kind].append(note)
     return [
         AuditFinding(
             kind=_READ[kind][0],
@@ -225,7 +225,7 @@ def reading_findings(notes: Sequence[ReadingNote]) -> list[AuditFinding]:
             severity=_READ[kind][1],
             key="sources, collect.recorded[].fields",
         )
-        for kind, own in told.items()
+        for kind, own in by_kind.items()
     ]
 
 
@@ -266,8 +266,8 @@ def imported_recording(folder: Path) -> pa.Table:
     files = [str(folder / name) for name in _FILES[:2]]
     with duckdb.connect(config={"threads": 2}) as connection:
         result = connection.sql(_JOINED, params=files).to_arrow_table()
-    given = [name for name in RECORDING.names if name in result.column_names]
-    return recording({name: result.column(name) for name in given})
+    columns = [name for name in RECORDING.names if name in result.column_names]
+    return recording({name: result.column(name) for name in columns})
 
 
 # The audit of a submission of choices, as a page like any other audit.
@@ -279,7 +279,7 @@ _SEVERITY: dict[str, Severity] = {"fail": "grave", "warn": "doubt"}
 def audit_submitted(
     path: Path,
     release: Path,
-    beside: Path | None = None,
+    earlier: Path | None = None,
     scheme: str | None = None,
     arena: Path | None = None,
     reworded: Path | None = None,
@@ -292,7 +292,7 @@ def audit_submitted(
     """
     from routeyard.flows.evaluation.released import audit_submission, robust
 
-    suspicions = audit_submission(path, release, scheme=scheme, arena=arena, beside=beside)
+    suspicions = audit_submission(path, release, scheme=scheme, arena=arena, earlier=earlier)
     if reworded is not None:
         suspicions.append(robust(path, reworded))
     findings = tuple(

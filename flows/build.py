@@ -101,7 +101,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> dict[str, Any]:
+def _stages(recipe: Recipe, recipe_path: str, context: BuildContext, until: str) -> dict[str, Any]:
     done: dict[str, StageResult] = {}
     releases = until == RELEASE.until
     check_build(0)
@@ -114,7 +114,7 @@ def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> 
         if stage.part_of:
             continue
         (done[stage.name],) = results
-        _remember(context.root, recipe, written, done)
+        _remember(context.root, recipe, recipe_path, done)
         for note in results[0].figures.get("notes") or ():
             console.line("note", note)
         if stage.makes == "audited":
@@ -130,7 +130,7 @@ def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> 
     plain = Deferred("task", RELEASE.function, {"name": RELEASE.name, "persist_result": True})
     releasing = materialising(plain.made, recipe) if tracked() else plain
     released = call(releasing, context=context, recipe=recipe, stages=done)
-    _remember(context.root, recipe, written, done, reached_code(CARD))
+    _remember(context.root, recipe, recipe_path, done, reached_code(CARD))
     line = f"{released['path']} ({released['status']})"
     console.line("release", line)
     log(recipe.name, "release", line)
@@ -156,22 +156,22 @@ class Completing:
         self.context = context
 
     def __call__(
-        self, stage: Stage, given: Sequence[Mapping[str, Any]], processes: int
+        self, stage: Stage, parts: Sequence[Mapping[str, Any]], processes: int
     ) -> list[StageResult]:
         # Rounds of an informative collection are asked by one process.
-        if stage.shards and self.context.shards > 1 and "rows" not in given[0]:
-            stage.shards(self.context, **given[0])
+        if stage.shards and self.context.shards > 1 and "rows" not in parts[0]:
+            stage.shards(self.context, **parts[0])
         options = {"name": stage.task or stage.name, "persist_result": True, **stage.retries}
         made = Deferred("task", complete_stage, options)
         common = {"stage": stage.name, "function": stage.function, "context": self.context}
         if stage.each is None:
-            return [call(made, **common, given=given[0])]
-        parts = [
-            {**common, "given": item, "shard": (number, len(given))}
-            for number, item in enumerate(given, 1)
+            return [call(made, **common, given=parts[0])]
+        calls = [
+            {**common, "given": item, "shard": (number, len(parts))}
+            for number, item in enumerate(parts, 1)
         ]
         with console.counter(stage.part_of or stage.name, "models") as count:
-            return each(made, parts, processes=processes, on_done=count)
+            return each(made, calls, processes=processes, on_done=count)
 
 
 def run_build(
@@ -218,7 +218,7 @@ def _summary(done: dict[str, StageResult]) -> dict[str, Any]:
 
 
 def _remember(
-    root: Path, recipe: Recipe, written: str, done: Mapping[str, StageResult], card: str = ""
+    root: Path, recipe: Recipe, recipe_path: str, done: Mapping[str, StageResult], card: str = ""
 ) -> None:
     """What the last build of this benchmark used; `routeyard status` and `relabel` read it.
 
@@ -234,7 +234,7 @@ def _remember(
     if all(before["stages"].get(name, now) == now for name, now in stages.items()):
         stages = {**before["stages"], **stages}
         folders = {**before["folders"], **folders}
-    record = {"benchmark": recipe.name, "recipe": written, "version": recipe.version}
+    record = {"benchmark": recipe.name, "recipe": recipe_path, "version": recipe.version}
     record["card"] = card or before["card"]
     write_json(path, {**record, "stages": stages, "folders": folders, "reached": reached})
 

@@ -210,7 +210,7 @@ def _noting(console: Console, show: Callable[[RunProgress], None]) -> Callable[[
     return noting
 
 
-def kept() -> str | None:
+def stored_answers() -> str | None:
     """What a run that is stopped now leaves in the ledger; None where nothing was asked."""
     if _last is None:
         return None
@@ -315,8 +315,8 @@ class StepFigures(dict[str, Any], ABC):
 
     def __repr__(self) -> str:
         title, facts, _ = self._shown()
-        told = (f"{name} {value}" for name, value in facts.items() if value is not None)
-        return f"{title}: {', '.join(told)}"
+        parts = (f"{name} {value}" for name, value in facts.items() if value is not None)
+        return f"{title}: {', '.join(parts)}"
 
     def _repr_html_(self) -> str:
         return html_card(*self._shown())

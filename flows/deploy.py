@@ -77,7 +77,7 @@ def certificate(stage: Path) -> Rows:
     record: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     rows = [
         _entry(key, **({"says": value} if isinstance(value, str) else {"value": value}))
-        for key, value in sorted(record.items(), key=lambda one: (one[0] != "verdict", one[0]))
+        for key, value in sorted(record.items(), key=lambda pair: (pair[0] != "verdict", pair[0]))
         if value is not None and not isinstance(value, Mapping | list)
     ]
     for name, item in record["figures"].items():
@@ -218,7 +218,7 @@ def changes(recipe: Recipe, root: Path) -> Changes:
     return Changes([*rows, *result, *_prices(pool)], retired, listed)
 
 
-def stop_if_retired(found: Changes, planned: Mapping[str, Any]) -> None:
+def stop_if_retired(changed: Changes, planned: Mapping[str, Any]) -> None:
     """Refuse to spend money on a benchmark that cannot become whole.
 
     A retired model whose answers are all in the ledger stops nothing.
@@ -230,7 +230,7 @@ def stop_if_retired(found: Changes, planned: Mapping[str, Any]) -> None:
         RecipeError: answers of a retired model are missing.
     """
     missing = {m["model_id"]: m["missing"] for m in planned["models"] if m["missing"]}
-    gone = {name: missing[name] for name in found.retired if name in missing}
+    gone = {name: missing[name] for name in changed.retired if name in missing}
     if gone:
         names = ", ".join(f"{name} ({count:,} answers missing)" for name, count in gone.items())
         raise RecipeError(
@@ -257,10 +257,10 @@ def remembered(root: Path, name: str) -> Listed:
         ) from error
 
 
-def remember(found: Changes, root: Path, name: str) -> None:
+def remember(changed: Changes, root: Path, name: str) -> None:
     """Keep what the providers list; one that did not answer keeps its last list."""
     before = remembered(root, name)
-    now = before | found.listed
+    now = before | changed.listed
     if now != before:
         write_json(_file(root, name), now)
 
@@ -350,8 +350,8 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
 
 
 def _usd(price: tuple[float | None, float | None]) -> str:
-    given, taken = ("unknown" if item is None else f"{item:g}" for item in price)
-    return f"{given} in and {taken} out"
+    price_in, price_out = ("unknown" if item is None else f"{item:g}" for item in price)
+    return f"{price_in} in and {price_out} out"
 
 
 def _row(stage: str, state: str, why: str) -> dict[str, str]:
@@ -402,8 +402,8 @@ def refresh(
             if publish_to:
                 check_target(publish_to)
             building = on(build, runner, workers=jobs, dask_address=dask_address)
-            given = {"recipe": recipe, "workspace": str(root), "jobs": jobs, "shards": shards}
-            return _refresh(building, given, checked, publish_to)
+            parameters = {"recipe": recipe, "workspace": str(root), "jobs": jobs, "shards": shards}
+            return _refresh(building, parameters, checked, publish_to)
         except RouteyardError as error:
             kind = "gate failed" if isinstance(error, GateFailed) else "stopped"
             log(checked.name, "refresh", f"{kind}: {error}", error=True)
@@ -416,11 +416,11 @@ def refresh(
 
 
 def _refresh(
-    building: Any, given: dict[str, Any], checked: Recipe, publish_to: str | None
+    building: Any, parameters: dict[str, Any], checked: Recipe, publish_to: str | None
 ) -> dict[str, Any]:
     """The refresh with `building`, the build on its task runner, and the parameters it gets."""
 
-    recipe, root = given["recipe"], Path(given["workspace"])
+    recipe, root = parameters["recipe"], Path(parameters["workspace"])
     rows = status(recipe, str(root))
     outside = changes(checked, root)
     plan = [*rows, *outside.rows]
@@ -438,7 +438,7 @@ def _refresh(
         return {**done, "published": _publish(checked, released, publish_to, root)}
     if outside.retired:
         stop_if_retired(outside, plan_build(recipe, str(root)))
-    summary = _build(building, given)
+    summary = _build(building, parameters)
     now = last_run(root, recipe).get("stages", {})
     summary["rebuilt"] = sorted(name for name in now if now[name] != before.get(name))
     summary["changes"] = outside.rows
@@ -464,7 +464,7 @@ def _publish(checked: Recipe, release: Path, to: str | None, root: Path) -> str 
     return sent.where
 
 
-def _build(building: Any, given: dict[str, Any]) -> dict[str, Any]:
+def _build(building: Any, parameters: dict[str, Any]) -> dict[str, Any]:
     """Build; where the version is taken by other content, build the one that follows it.
 
     Everything up to the release is reused, so the second build costs seconds.
@@ -472,14 +472,14 @@ def _build(building: Any, given: dict[str, Any]) -> dict[str, Any]:
     version: str | None = None
     for _ in range(3):
         try:
-            return start(building, **given, version=version)  # type: ignore[no-any-return]
+            return start(building, **parameters, version=version)  # type: ignore[no-any-return]
         except VersionExists as taken:
             match = re.search(r"version: (\d+\.\d+\.\d+)", taken.next_step or "")
             if not match or match[1] == version:
                 raise
             version = match[1]
-    where = str(Path(given["workspace"]) / "releases")
-    raise VersionExists(f"no free version was found for {given['recipe']}", where=where)
+    where = str(Path(parameters["workspace"]) / "releases")
+    raise VersionExists(f"no free version was found for {parameters['recipe']}", where=where)
 
 
 def _show(recipe: str, name: str, root: Path, before: Path | None, after: Path) -> None:
@@ -574,12 +574,12 @@ def deploy(
 
     place = str(workspace.absolute())
     path = str((base / Path(recipe).name).absolute()) if Path(recipe).is_file() else recipe
-    given: dict[str, Any] = {"recipe": path, "workspace": place}
-    given |= {"jobs": jobs, "runner": runner, "shards": shards}
-    beside = {"dask_address": dask_address, "publish_to": publish_to}
-    given |= {key: value for key, value in beside.items() if value}
+    parameters: dict[str, Any] = {"recipe": path, "workspace": place}
+    parameters |= {"jobs": jobs, "runner": runner, "shards": shards}
+    optional = {"dask_address": dask_address, "publish_to": publish_to}
+    parameters |= {key: value for key, value in optional.items() if value}
     name = deployment or checked.name
-    _check_place(f"{refresh.name}/{name}", given, replace=replace)
+    _check_place(f"{refresh.name}/{name}", parameters, replace=replace)
     limits = set_limits({p.name: p.limits.concurrency for p in checked.pool.providers})
     workers = _make_pool(pool)
     # A run that takes longer than its schedule is not joined by a second one; a run that died
@@ -588,7 +588,7 @@ def deploy(
         limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW, grace_period_seconds=120
     )
     made: Any = refresh.to_deployment(
-        name=name, cron=cron, interval=interval_s, parameters=given, concurrency_limit=alone,
+        name=name, cron=cron, interval=interval_s, parameters=parameters, concurrency_limit=alone,
         enforce_parameter_schema=True, work_pool_name=pool,
         entrypoint_type=EntrypointType.MODULE_PATH, tags=["routeyard", name],
     )  # fmt: skip
@@ -617,7 +617,7 @@ def check_cron(cron: str) -> None:
         ) from error
 
 
-def _check_place(name: str, given: dict[str, Any], *, replace: bool) -> None:
+def _check_place(name: str, parameters: dict[str, Any], *, replace: bool) -> None:
     """Refuse to take a deployment away from another recipe or workspace.
 
     Raises:
@@ -628,7 +628,7 @@ def _check_place(name: str, given: dict[str, Any], *, replace: bool) -> None:
             there = client.read_deployment_by_name(name).parameters
         except ObjectNotFound:
             return
-    if replace or all(there.get(key) == given[key] for key in ("workspace", "recipe")):
+    if replace or all(there.get(key) == parameters[key] for key in ("workspace", "recipe")):
         return
     raise BadInput(
         f"a deployment {name!r} exists and rebuilds something else",
@@ -647,4 +647,4 @@ def _make_pool(pool: str) -> int:
         except ObjectNotFound:
             client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
         workers = client.read_workers_for_work_pool(pool)
-    return sum(str(getattr(one.status, "value", one.status)).upper() == "ONLINE" for one in workers)
+    return sum(str(getattr(w.status, "value", w.status)).upper() == "ONLINE" for w in workers)

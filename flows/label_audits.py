@@ -223,15 +223,15 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
     )
 
 
-def _audited(found: Judged, decided: pa.Table, duplicates: pa.Table | None = None) -> Audit:
+def _audited(judged: Judged, decided: pa.Table, duplicates: pa.Table | None = None) -> Audit:
 
     return audit(
-        found["queries"],
-        found["responses"],
-        add(found["verdicts"], decided),
-        found["labels"],
+        judged["queries"],
+        judged["responses"],
+        add(judged["verdicts"], decided),
+        judged["labels"],
         duplicates,
-        policy=None if found.recipe is None else found.recipe.label,
+        policy=None if judged.recipe is None else judged.recipe.label,
     )
 
 
@@ -267,11 +267,11 @@ def relabel(
     return changed, result, scorers
 
 
-def _scorers(found: Judged) -> dict[str, str]:
+def _scorers(judged: Judged) -> dict[str, str]:
     """Source → scorer that the recipe names now; sources whose rows name their own are left out."""
     from routeyard.pipelines.ingest.catalog import from_catalog
 
-    sources = [from_catalog(source) for source in found.recipe.sources] if found.recipe else []
+    sources = [from_catalog(source) for source in judged.recipe.sources] if judged.recipe else []
     return {
         source.name: source.scorer
         for source in sources
@@ -287,14 +287,14 @@ class Review:
     """
 
     def __init__(self, benchmark: str, workspace: Path, by: str = "") -> None:
-        self.found = built(benchmark, workspace)
-        self.name, self.count = self.found.name, 0
+        self.judged = built(benchmark, workspace)
+        self.name, self.count = self.judged.name, 0
         self._workspace, self._by = workspace, by
 
     def queue(self, limit: int = 200) -> list[dict[str, Any]]:
         """Answers to decide, the most consequential first."""
 
-        result, decided = self.found, reviews(self._workspace, self.name)
+        result, decided = self.judged, reviews(self._workspace, self.name)
         suspects = _audited(result, decided).tables["suspect_gold"]
         # A pruned model or a removed question is nobody's work: no decision on it can show.
         return review_queue(

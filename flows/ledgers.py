@@ -57,10 +57,10 @@ def open_ledger(root: Path) -> Iterator[Ledger]:
 
 def collectors() -> int:
     """How many collectors may ask at once, this one included."""
-    given = os.environ.get(COLLECTORS, "1")
-    if not (given.isascii() and given.isdecimal() and 1 <= int(given) <= 1000):
-        raise BadInput(f"{COLLECTORS} is {given!r}", next_step="set a number between 1 and 1000")
-    return int(given)
+    setting = os.environ.get(COLLECTORS, "1")
+    if not (setting.isascii() and setting.isdecimal() and 1 <= int(setting) <= 1000):
+        raise BadInput(f"{COLLECTORS} is {setting!r}", next_step="set a number between 1 and 1000")
+    return int(setting)
 
 
 def share(pool: Pool, collect: Collect, collectors: int) -> tuple[Pool, Collect]:

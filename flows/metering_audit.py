@@ -146,8 +146,8 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
 
     data = target / "data"
     if (data / "responses.parquet").is_file() and (data / "models.parquet").is_file():
-        given = {name: data / f"{name}.parquet" for name in ("responses", "models")}
-        read = {name: pq.read_table(bounded(path, RELEASED)) for name, path in given.items()}
+        paths = {name: data / f"{name}.parquet" for name in ("responses", "models")}
+        read = {name: pq.read_table(bounded(path, RELEASED)) for name, path in paths.items()}
         return RESPONSES.conform(read["responses"]), MODELS.conform(read["models"]), {}
     if not (target / "stages").is_dir() and not (target / "ledger").is_dir():
         raise BadInput(

@@ -123,9 +123,9 @@ def _own(recipe: Recipe, counts: Mapping[str, int]) -> Sizes:
             "validation": sum(item.validation for item, _ in parts),
             "test": sum(item.test for item, _ in parts),
         }
-    if (given := split.counts) is not None:
-        train = _train(given, total)
-        return {"train": train, "validation": given.validation, "test": given.test}
+    if (sizes := split.counts) is not None:
+        train = _train(sizes, total)
+        return {"train": train, "validation": sizes.validation, "test": sizes.test}
     # A share of the questions, to one question per task: where it falls is seeded.
     test, validation = round(split.test * total), round(split.validation * total)
     return {"train": total - test - validation, "validation": validation, "test": test}
@@ -333,8 +333,8 @@ def _with_budget(
     }  # fmt: skip
     limits = {"usd": budget.usd, "per_model_usd": budget.per_model_usd}
     limits |= {f"models.{name}": usd for name, usd in budget.models.items()}
-    given = [f"{usd:g} USD ('collect.budget.{n}')" for n, usd in limits.items() if usd is not None]
-    said = few(given, 5) + (f", of which {used:.4f} USD are spent or set aside" if used else "")
+    texts = [f"{usd:g} USD ('collect.budget.{n}')" for n, usd in limits.items() if usd is not None]
+    said = few(texts, 5) + (f", of which {used:.4f} USD are spent or set aside" if used else "")
     cost = figures["cost_usd"]
     if expected is None:
         why = "whether it is enough is not known without the cost"

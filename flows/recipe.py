@@ -90,7 +90,7 @@ def names(content: Mapping[str, Any]) -> Iterator[tuple[Place, BadInput]]:
         (
             ("release", "waivers"),
             "gate",
-            lambda one: check_gate(one["gate"]),
+            lambda waiver: check_gate(waiver["gate"]),
             entries(release, "waivers") if isinstance(release, dict) else [],
         ),
     ]
@@ -118,18 +118,18 @@ def entries(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
 
 def in_words(problem: Mapping[str, Any]) -> str:
     """One problem of pydantic as a sentence without its vocabulary."""
-    kind, given, told = problem["type"], problem.get("input"), problem.get("ctx") or {}
-    shown = repr(given)[:60]
+    kind, value, ctx = problem["type"], problem.get("input"), problem.get("ctx") or {}
+    shown = repr(value)[:60]
     if kind == "missing":
         return f"{problem['loc'][-1]!r} is missing"
     if kind == "string_pattern_mismatch":
-        pattern = str(told.get("pattern"))
+        pattern = str(ctx.get("pattern"))
         return (
             f"{shown} does not fit: {_WORDS['patterns'].get(pattern, 'other signs are expected')}"
         )
     if kind == "literal_error":
-        choices = str(told.get("expected", "")).replace("'", "").replace(" or ", ", ").split(", ")
-        return f"{shown} is not known; {did_you_mean(str(given), choices)}"
+        choices = str(ctx.get("expected", "")).replace("'", "").replace(" or ", ", ").split(", ")
+        return f"{shown} is not known; {did_you_mean(str(value), choices)}"
     if kind in _WORDS["kinds"]:
         return f"{_WORDS['kinds'][kind]}, not {shown}"
     if kind == "too_short":
@@ -138,9 +138,9 @@ def in_words(problem: Mapping[str, Any]) -> str:
               "less_than_equal": ("le", "at most"), "less_than": ("lt", "less than")}  # fmt: skip
     if kind in limits:
         key, word = limits[kind]
-        return f"{shown} does not fit: {word} {told.get(key)}"
+        return f"{shown} does not fit: {word} {ctx.get(key)}"
     if kind == "string_too_short":
-        return f"{shown} is too short: at least {told.get('min_length')} characters"
+        return f"{shown} is too short: at least {ctx.get('min_length')} characters"
     return str(problem["msg"]).removeprefix("Value error, ")
 
 
@@ -199,7 +199,7 @@ def _step(node: yaml.Node | None, part: str | int) -> tuple[yaml.Node, yaml.Node
 
 def _real(place: Sequence[str | int], content: Any) -> Place:
     """A place without the parts that pydantic adds for the branches of a union."""
-    kept: list[str | int] = []
+    parts: list[str | int] = []
     here = content
     for number, part in enumerate(place):
         inside = (isinstance(here, dict) and part in here) or (
@@ -207,10 +207,10 @@ def _real(place: Sequence[str | int], content: Any) -> Place:
         )
         if inside:
             here = here[part]
-            kept.append(part)
+            parts.append(part)
         elif number == len(place) - 1 and isinstance(here, dict):
-            kept.append(part)
-    return tuple(kept)
+            parts.append(part)
+    return tuple(parts)
 
 
 _MAX_BYTES = 5_000_000

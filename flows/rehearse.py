@@ -301,8 +301,8 @@ def effort_of(arm: str, model: str, level: int) -> str:
 
 def _effort(name: str) -> tuple[str, int | None]:
     """(model that is played, level of effort or None) of a name that the server is asked for."""
-    arm, _, told = name.partition(_EFFORT)
-    level, _, model = told.partition(":")
+    arm, _, suffix = name.partition(_EFFORT)
+    level, _, model = suffix.partition(":")
     return (model, int(level)) if model and level.isdigit() else (arm, None)
 
 
@@ -359,7 +359,7 @@ def rehearse(recipe: str, workspace: str, *, copies: int = 3, real: bool = False
             return run_build(recipe, workspace, jobs=1, until="release")
         if checked.collect.provider == "recorded":
             small = _shrunk(checked)
-            path = _written(small, folder)
+            path = _write_recipe(small, folder)
             return run_build(str(path), workspace, jobs=1, until="release")
 
         sources, bank = _fixtures(checked, folder, copies)
@@ -367,7 +367,7 @@ def rehearse(recipe: str, workspace: str, *, copies: int = 3, real: bool = False
             played = _played(checked, sources)
             if real:
                 played = _real(played, checked.hidden_states)
-            path = _written(played, folder, real=real)
+            path = _write_recipe(played, folder, real=real)
             return run_build(str(path), workspace, jobs=1, until="release")
 
 
@@ -407,8 +407,8 @@ def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], 
         )
         solutions = [_solution(row) for row in each_item(source, rows, where=path.name)]
         for query, solution in zip(taken, solutions, strict=False):
-            kept = {k: query[k] for k in ("question", "references", "choices", "scorer")}
-            bank.append({**kept, "solution": solution})
+            fields = {k: query[k] for k in ("question", "references", "choices", "scorer")}
+            bank.append({**fields, "solution": solution})
         dense = None if source.dense is None else max(1, round(0.4 * len(taken)))
         update = {"path": path.name, "limit": len(taken), "dense": dense}
         sources.append(source.model_copy(update=update))
@@ -530,7 +530,7 @@ def _real(played: Recipe, layers: HiddenStates | None) -> Recipe:
     )
 
 
-def _written(recipe: Recipe, folder: Path, *, real: bool = False) -> Path:
+def _write_recipe(recipe: Recipe, folder: Path, *, real: bool = False) -> Path:
     """The rehearsal's recipe as YAML beside its files, named after the real one."""
     import yaml
 

@@ -148,7 +148,7 @@ def _book(release: Any, looked: Sequence[Path]) -> SiteRelease:
         health=_health(release),
         evaluations=_evaluations(release, looked),
         saved=[(name, query.asks, query.sql) for name, query in SAVED.items()],
-        beside=_beside(manifest.name, manifest.version, looked),
+        reports=_reports(manifest.name, manifest.version, looked),
         changes=_changes(release.path),
         yanked=None if note is None else f"{note.reason}.{instead}",
     )
@@ -254,7 +254,7 @@ def _known(folder: Path, rest: Mapping[str, Any], name: str, column: str, known:
         )
 
 
-def _beside(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, str]]:
+def _reports(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, str]]:
     """Zoo tables and studies that say they are of this release."""
     results = []
     for folder in looked:

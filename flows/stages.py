@@ -232,7 +232,7 @@ class Complete(Protocol):
     """Gives the results of a stage, one for each set of what its function is given."""
 
     def __call__(
-        self, stage: Stage, given: Sequence[Mapping[str, Any]], processes: int
+        self, stage: Stage, parts: Sequence[Mapping[str, Any]], processes: int
     ) -> list[StageResult]: ...
 
 
@@ -247,12 +247,12 @@ def walk(
     made: dict[str, Any] = {}
 
     def run(stage: Stage, **more: Any) -> list[StageResult]:
-        given = {key: getattr(recipe, key) for key in stage.sections}
-        given |= {name: made.get(name) for name in stage.inputs} | more
-        parts, processes = [given], 1
+        arguments = {key: getattr(recipe, key) for key in stage.sections}
+        arguments |= {name: made.get(name) for name in stage.inputs} | more
+        parts, processes = [arguments], 1
         if stage.each is not None:
             source: StageResult = made[stage.each]
-            parts = [{**given, stage.each: path} for path in source.parts(stage.each)]
+            parts = [{**arguments, stage.each: path} for path in source.parts(stage.each)]
             processes = context.jobs if source.figures[stage.each] >= _SMALL else 1
         results = complete(stage, parts, processes)
         made[stage.makes] = results if stage.each is not None else results[0]
@@ -266,8 +266,8 @@ def walk(
                     run(later)
             return made["responses"], made["labels"]
 
-        given = {"pool": recipe.pool, "collect": recipe.collect, "queries": made["queries"]}
-        made["responses"] = ask_in_rounds(context, **given, complete=label)
+        arguments = {"pool": recipe.pool, "collect": recipe.collect, "queries": made["queries"]}
+        made["responses"] = ask_in_rounds(context, **arguments, complete=label)
         return [made["responses"]]
 
     for stage in STAGES:

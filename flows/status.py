@@ -49,8 +49,8 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
     last = last_run(root, recipe)
     reached = last.get("reached", last.get("stages", {}))
 
-    def look(stage: Stage, given: Sequence[Mapping[str, Any]], processes: int) -> list[StageResult]:
-        return [_stored(stage, context, item, reached) for item in given]
+    def look(stage: Stage, parts: Sequence[Mapping[str, Any]], processes: int) -> list[StageResult]:
+        return [_stored(stage, context, item, reached) for item in parts]
 
     fresh: dict[str, str] = {}
     stale: _NotStored | None = None
@@ -79,10 +79,10 @@ def _row(stage: str, state: str, why: str = "") -> dict[str, str]:
 
 
 def _stored(
-    stage: Stage, context: BuildContext, given: Mapping[str, Any], reached: Sequence[str]
+    stage: Stage, context: BuildContext, arguments: Mapping[str, Any], reached: Sequence[str]
 ) -> StageResult:
     """A stage's stored output, without reading all of it; raises _NotStored."""
-    work = stage.function(context, **given)
+    work = stage.function(context, **arguments)
     if isinstance(work, PendingAnswers):
         raise _NotStored(stage, f"{work.count:,} answers are missing")
     made_of = work.made_of(stage.name)

@@ -152,10 +152,10 @@ def run_name(verb: str) -> Callable[[], str]:
 
         from routeyard.flows.recipe import load
 
-        given = dict(flow_run.parameters)
-        recipe = given["recipe"]
+        parameters = dict(flow_run.parameters)
+        recipe = parameters["recipe"]
         checked = load(recipe)[0] if isinstance(recipe, str) else recipe
-        return f"{verb} {checked.name} {given.get('version') or checked.version}"
+        return f"{verb} {checked.name} {parameters.get('version') or checked.version}"
 
     return name
 

@@ -258,8 +258,8 @@ class Paper:
                 if value is None:
                     continue
                 only = result.benchmarks[0] if len(result.benchmarks) == 1 else None
-                told = (place.benchmark, only, column, row)
-                on = next((name for name in told if name in self.benchmarks), "")
+                candidates = (place.benchmark, only, column, row)
+                on = next((name for name in candidates if name in self.benchmarks), "")
                 yield PrintedCell(
                     item, row, column, unit, value,
                     on=on or next(iter(result.benchmarks or self.benchmarks)),

@@ -117,11 +117,11 @@ class Stand:
         return result
 
 
-def same_release(one: Stand | None, other: Stand) -> bool:
+def same_release(stand: Stand | None, other: Stand) -> bool:
     """Whether both are the same release, tested and trained alike."""
-    if one is None:
+    if stand is None:
         return False
-    a, b = one.context, other.context
+    a, b = stand.context, other.context
     return (a.release, tuple(a.tested), a.pair) == (b.release, tuple(b.tested), b.pair)
 
 
@@ -140,23 +140,23 @@ def simulated(models: pa.Table) -> bool:
     return any(row["simulated"] and row["kind"] == "real" for row in models.to_pylist())
 
 
-def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stand:
+def alike(stand: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stand:
     """The release with its differences from the paper's data: its name, simulated models, sizes."""
-    if release != one.release:
-        learnt = one.context.release
-        by = f" by routers of {learnt}" if learnt != one.release else ""
-        return replace(one, unlike=f"computed on {one.release}{by} instead of {name}")
-    if simulated(one.tables["models"]):
-        return replace(one, unlike=f"models of {one.release} are simulated")
-    counts = one.counts() if sizes else {}
+    if release != stand.release:
+        learnt = stand.context.release
+        by = f" by routers of {learnt}" if learnt != stand.release else ""
+        return replace(stand, unlike=f"computed on {stand.release}{by} instead of {name}")
+    if simulated(stand.tables["models"]):
+        return replace(stand, unlike=f"models of {stand.release} are simulated")
+    counts = stand.counts() if sizes else {}
     for size, printed in sizes.items():
         if counts.get(("in all", size)) != printed:
             has = counts.get(("in all", size))
             said = "unknown" if has is None else f"{has:,.0f}"
             return replace(
-                one, unlike=f"the paper's {name} has {printed:,} {size}, this one {said}"
+                stand, unlike=f"the paper's {name} has {printed:,} {size}, this one {said}"
             )
-    return one
+    return stand
 
 
 # A paper's studies on the releases used for its benchmarks, each computed once.
@@ -257,14 +257,14 @@ class Studies:
     """The studies of a paper on the releases used for its benchmarks, each made once.
 
     Attributes:
-        stands: Benchmark → the release used for it.
+        releases: Benchmark → the release used for it.
         asked: Name of a recipe → the counts it asks for; None where there is no such recipe.
         on_progress: Told how many studies are done, of how many, and which one is begun.
         done: (study, benchmark) → what it came to.
     """
 
     paper: Paper
-    stands: Mapping[str, Stand]
+    releases: Mapping[str, Stand]
     asked: Callable[[str], Counts | None]
     on_progress: Callable[[int, int, str], None]
     done: dict[tuple[str, str], Computed] = field(default_factory=dict)
@@ -279,13 +279,13 @@ class Studies:
 
     def _computed(self, name: str, benchmark: str) -> Computed:
         study: Study = STUDIES.get(name)
-        stand = self.stands.get(benchmark)
+        stand = self.releases.get(benchmark)
         if stand is None:
             get = self.paper.benchmarks[benchmark].get
             return Computed(study, "", reason=f"{benchmark} is not here: {get}")
         # The same release may be used for several benchmarks.
         for (other, there), known in self.done.items():
-            if other == name and same_release(self.stands.get(there), stand):
+            if other == name and same_release(self.releases.get(there), stand):
                 return known
         context = stand.context
         if missing := lacking(study, context):
@@ -314,31 +314,31 @@ class Studies:
         results: set[tuple[str, int]] = set()
         for name, item in self.paper.items.items():
             for benchmark in self.paper.benchmarks_of(name) if item.study else ():
-                stand = self.stands.get(benchmark)
+                stand = self.releases.get(benchmark)
                 if stand and not lacking(STUDIES.get(item.study), stand.context):
                     results.add((item.study, self._first(stand)))
         return len(results)
 
     def _first(self, stand: Stand) -> int:
         """Place of the first entry that is the same release."""
-        return next(k for k, item in enumerate(self.stands.values()) if same_release(item, stand))
+        return next(k for k, item in enumerate(self.releases.values()) if same_release(item, stand))
 
     def counts(self, benchmark: str) -> tuple[str, Counts]:
         """(of what, counts) of the benchmark's release, or as its recipe asks for them."""
-        stand = self.stands.get(benchmark)
+        stand = self.releases.get(benchmark)
         if stand is not None and not stand.unlike:
             return stand.release, stand.counts()
         name = self.paper.benchmarks[benchmark].release
         asked = self.asked(name)
         return ("", {}) if asked is None else (f"recipe {name}", asked)
 
-    def _found(
-        self, one: PrintedCell, row: str, computed: Computed, stand: Stand | None
+    def _study_cell(
+        self, printed: PrintedCell, row: str, computed: Computed, stand: Stand | None
     ) -> tuple[StudyCell | None, str]:
         """The cell of the study; for a replacement also which data replace which."""
         cells = {(cell.row, cell.column): cell for cell in computed.cells}
-        own = cells.get((row, one.study_column))
-        instead = self.paper.benchmarks[one.on].instead
+        own = cells.get((row, printed.study_column))
+        instead = self.paper.benchmarks[printed.on].instead
         if own is not None or stand is None or not stand.unlike or not instead:
             return own, ""
         used: dict[str, str] = {}
@@ -348,15 +348,15 @@ class Studies:
             return instead[word[0]]
 
         words = re.compile(rf"\b({'|'.join(map(re.escape, instead))})\b")
-        place = (words.sub(other, row), words.sub(other, one.study_column))
+        place = (words.sub(other, row), words.sub(other, printed.study_column))
         taken = ", ".join(f"{new} in the place of {old}" for old, new in used.items())
         return cells.get(place), f", {taken}" if taken else ""
 
-    def _absent(self, one: PrintedCell, row: str, computed: Computed) -> str:
+    def _absent(self, printed: PrintedCell, row: str, computed: Computed) -> str:
         """What a release lacks whose study has no such cell."""
         lacks = self.paper.without.get(row.partition(":")[0])
         if any(cell.row == row for cell in computed.cells):
-            return f"{computed.release} has nothing for the column {one.study_column!r}"
+            return f"{computed.release} has nothing for the column {printed.study_column!r}"
         if lacks:
             return f"{computed.release} lacks {lacks}"
         return f"{computed.release} has no row {row!r}"
@@ -369,33 +369,33 @@ class Studies:
         notes = dict.fromkeys(cell.note for cell in computed.cells if cell.note)
         return f"{computed.release}: {'; '.join(notes) or 'nothing was measured'}"
 
-    def cell(self, one: PrintedCell) -> ReproducedCell:
-        item = self.paper.items[one.item]
+    def cell(self, cell: PrintedCell) -> ReproducedCell:
+        item = self.paper.items[cell.item]
         if item.counts:
-            on, result = self.counts(one.on)
-            value = result.get((one.study_row, one.study_column))
-            ours = None if value is None else StudyCell(one.row, one.column, value, "count")
-            gone = "" if ours else f"{one.on} is not here: {self.paper.benchmarks[one.on].get}"
-            return self._told(one, ours, on, gone, own=True)
+            on, result = self.counts(cell.on)
+            value = result.get((cell.study_row, cell.study_column))
+            ours = None if value is None else StudyCell(cell.row, cell.column, value, "count")
+            gone = "" if ours else f"{cell.on} is not here: {self.paper.benchmarks[cell.on].get}"
+            return self._reproduced(cell, ours, on, gone, own=True)
         if not item.study:
-            return self._told(one, None, "", item.lacks, own=False)
-        computed = self.study(item.study, one.on)
-        row = computed.release if one.study_row == "{release}" else one.study_row
-        stand = self.stands.get(one.on)
-        ours, taken = self._found(one, row, computed, stand)
+            return self._reproduced(cell, None, "", item.lacks, own=False)
+        computed = self.study(item.study, cell.on)
+        row = computed.release if cell.study_row == "{release}" else cell.study_row
+        stand = self.releases.get(cell.on)
+        ours, taken = self._study_cell(cell, row, computed, stand)
         reason = computed.reason
         if not reason and ours is None:
-            reason = self._absent(one, row, computed)
+            reason = self._absent(cell, row, computed)
         elif not reason and ours is not None and ours.value is None:
             reason = f"{computed.release}: {ours.note or 'not measured'}"
         elif not reason and stand is not None:
             reason = ", ".join(filter(None, (stand.unlike, computed.unlike))) + taken
-        return self._told(
-            one, ours, computed.release, reason,
+        return self._reproduced(
+            cell, ours, computed.release, reason,
             own=stand is not None and not stand.unlike and not computed.unlike,
         )  # fmt: skip
 
-    def _told(
+    def _reproduced(
         self, cell: PrintedCell, ours: StudyCell | None, on: str, reason: str, *, own: bool
     ) -> ReproducedCell:
         known = ours is not None and ours.value is not None
@@ -409,20 +409,20 @@ class Studies:
             on if known else "", result, reason,
         )  # fmt: skip
 
-    def derived(self, one: PrintedCell, row: Sequence[ReproducedCell]) -> ReproducedCell:
+    def derived(self, printed: PrintedCell, row: Sequence[ReproducedCell]) -> ReproducedCell:
         """The mean over the other columns of a row; of the same verdict where one is missing."""
         known = [cell.value for cell in row if cell.value is not None]
         lacks = [cell for cell in row if cell.verdict == "cannot be computed"]
         ours = None
         if known and len(known) == len(row):
-            ours = StudyCell(one.row, one.column, float(np.mean(known)))
+            ours = StudyCell(printed.row, printed.column, float(np.mean(known)))
         on = ", ".join(dict.fromkeys(cell.on for cell in row if cell.on))
         reason = ""
         if lacks:
             without = next((cell.column for cell in row if cell.value is None), None)
             reason = f"a mean over columns, of which {without} is missing"
             reason = lacks[0].reason if without is None else reason
-        return self._told(one, ours, on, reason, own=not lacks)
+        return self._reproduced(printed, ours, on, reason, own=not lacks)
 
     def item(self, name: str) -> tuple[list[ReproducedCell], ReproducedItem]:
         item = self.paper.items[name]
@@ -452,7 +452,7 @@ class Studies:
 
 def reproduction(
     paper: Paper,
-    stands: Mapping[str, Stand],
+    releases: Mapping[str, Stand],
     *,
     asked: Callable[[str], Counts | None] = lambda name: None,
     on_progress: Callable[[int, int, str], None] = lambda done, wanted, said: None,
@@ -460,11 +460,11 @@ def reproduction(
     """Every printed value of a paper beside what its study gives on the benchmark's release.
 
     Args:
-        stands: Benchmark → the release used for it; what is not there is missing.
+        releases: Benchmark → the release used for it; what is not there is missing.
         asked: Name of a recipe → the counts it asks for; None where there is no such recipe.
         on_progress: Told how many studies are done, of how many, and which one is begun.
     """
-    run = Studies(paper, stands, asked, on_progress)
+    run = Studies(paper, releases, asked, on_progress)
     cells, items = [], []
     for name, item in paper.items.items():
         if not item.drawing:
@@ -482,7 +482,7 @@ VERDICTS: Sequence[Verdict] = ("equal", "differs", "cannot be computed")
 COUNTS = ("printed", "computed", *VERDICTS)
 
 
-def tally(found: Reproduction) -> list[dict[str, Any]]:
+def tally(result: Reproduction) -> list[dict[str, Any]]:
     """Each table and figure, then `in all`: item, title, the counts, and the reasons.
 
     `differs because` and `cannot because` are lists of `reason`, `cells`, most cells first.
@@ -497,12 +497,13 @@ def tally(found: Reproduction) -> list[dict[str, Any]]:
             "cannot because": _reasons(cells, "cannot be computed"),
         }  # fmt: skip
 
+    cells = result.cells
     rows = [
-        row(item.item, item.title, bool(item.made), [c for c in found.cells if c.item == item.item])
-        for item in found.items
+        row(item.item, item.title, bool(item.made), [c for c in cells if c.item == item.item])
+        for item in result.items
     ]
     drawn = any(item["drawn"] for item in rows)
-    return [*rows, row("in all", found.paper.title, drawn, found.cells)]
+    return [*rows, row("in all", result.paper.title, drawn, cells)]
 
 
 def _counts(cells: Sequence[ReproducedCell]) -> dict[str, int]:
@@ -608,7 +609,7 @@ TUNING_ENCODER = "minilm"
 
 
 def with_tuned(
-    paper: Paper, small: SmallTuning, stands: Mapping[str, Stand], folder: Path, cache: Path
+    paper: Paper, small: SmallTuning, releases: Mapping[str, Stand], folder: Path, cache: Path
 ) -> None:
     """Put choices of routers with frozen and trained encoders beside the releases that need them.
 
@@ -624,7 +625,7 @@ def with_tuned(
         if not entry.study or "tuned" not in STUDIES.get(entry.study).needs:
             continue
         for name in paper.benchmarks_of(item):
-            context = stands[name].context if name in stands else None
+            context = releases[name].context if name in releases else None
             if context is None or "tuned" in context.tables:
                 continue
             if context.release not in made:
@@ -674,14 +675,14 @@ def zoo_figures(
     encoders: Sequence[str],
     search: bool,
     cache: Path,
-    beside: Sequence[str] = (),
+    extra_encoders: Sequence[str] = (),
 ) -> ZooFigures:
     """Figures of the paper's routers on a release; cells that are there are not fitted again.
 
     Args:
         encoders: As `routeyard zoo run` takes them; empty for those of the paper's that are here.
         search: All settings and seeds of the protocol; else each router's first setting once.
-        beside: Encoders that are taken beside the paper's where none are named.
+        extra_encoders: Encoders that are taken beside the paper's where none are named.
     """
 
     def ran() -> tuple[zoo.Zoo, CellInputs]:
@@ -695,7 +696,7 @@ def zoo_figures(
         return result
 
     def here() -> dict[str, Vectors]:
-        wanted = encoders or (*paper.encoders.values(), *beside)
+        wanted = encoders or (*paper.encoders.values(), *extra_encoders)
         return context.once(
             "vectors", lambda: _vectors(context, wanted, cache, needed=bool(encoders))
         )
@@ -811,8 +812,8 @@ def reproduce(
             this paper reads.
     """
     known: Paper = PAPERS.get(paper)
-    given = {"routers": routers, "encoders": encoders, "search": search is not None}
-    for name in [n for n, there in given.items() if there and n not in known.reads]:
+    options = {"routers": routers, "encoders": encoders, "search": search is not None}
+    for name in [n for n, there in options.items() if there and n not in known.reads]:
         raise BadInput(
             f"nothing of {paper} reads {name!r}", where=f"--{name}", next_step="leave it out"
         )
@@ -830,18 +831,18 @@ def reproduce(
                 encoders=encoders, cache=cache,
                 search=bool(on) if search is None else search,
                 # What is spread over encoders is rehearsed with two of them.
-                beside=() if on or data else [TFIDF],
+                extra_encoders=() if on or data else [TFIDF],
             )  # fmt: skip
     if known.tuning is not None and not on:
         with_tuned(known, known.tuning, result, folder / "tuned", cache)
     with counter("studies", "studies") as count:
 
-        def told(done: int, wanted: int, said: str) -> None:
+        def show_progress(done: int, wanted: int, said: str) -> None:
             count(done, wanted)
             if said:
                 line("reproduce", f"{done + 1}/{wanted}: {said}")
 
-        value = reproduction(known, result, asked=asked_counts, on_progress=told)
+        value = reproduction(known, result, asked=asked_counts, on_progress=show_progress)
     how = " ".join(f"--on {item}" for item in map(str, on)) or ("--data" if data else "")
     value = replace(value, how=how)
     write(value, releases, folder)
@@ -959,7 +960,7 @@ def asked_counts(name: str) -> Counts | None:
     return result
 
 
-def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
+def write(result: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
     """`<paper>.json`, `.md` and `.html`, and each study in a folder of its release."""
     import json
 
@@ -967,7 +968,7 @@ def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
     from routeyard.datacards.reports.study import reproduction_page as page
 
     drawn: dict[tuple[str, str], str | None] = {}
-    for (name, benchmark), study in found.studies.items():
+    for (name, benchmark), study in result.studies.items():
         if study.cells and (name, study.release) not in drawn and benchmark in releases:
             drawn[name, study.release] = write_study(
                 study.study, study.cells, study.curves, study.release, releases[benchmark],
@@ -975,45 +976,45 @@ def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
             )  # fmt: skip
     links: dict[str, list[tuple[str, str]]] = {}
     figures: dict[str, list[tuple[str, str]]] = {}
-    for item in found.items:
+    for item in result.items:
         if not item.item.startswith("Figure"):
             continue
         for release in dict.fromkeys(item.made.values()):
             if svg := drawn.get((item.study, release)):
                 figures.setdefault(item.item, []).append((release, svg))
                 links.setdefault(item.item, []).append((release, f"{release}/{item.study}.svg"))
-    content = as_json(found)
-    path = out / f"{found.paper.name}.json"
+    content = as_json(result)
+    path = out / f"{result.paper.name}.json"
     write_text(path, json.dumps(plain(content), ensure_ascii=False, indent=1) + "\n")
-    write_text(out / f"{found.paper.name}.md", markdown(content, links))
-    write_text(out / f"{found.paper.name}.html", page(content, figures))
+    write_text(out / f"{result.paper.name}.md", markdown(content, links))
+    write_text(out / f"{result.paper.name}.html", page(content, figures))
     return path
 
 
-def as_json(found: Reproduction) -> dict[str, Any]:
+def as_json(result: Reproduction) -> dict[str, Any]:
     """The reproduction as plain values: paper, command, summary, table, items, cells."""
     from dataclasses import asdict
 
     return {
-        "paper": found.paper.name,
-        "title": found.paper.title,
-        "reference": found.paper.reference,
-        "command": f"routeyard reproduce {found.paper.name} {found.how}".rstrip(),
-        "summary": found.summary(),
-        "table": tally(found),
-        "items": [asdict(item) for item in found.items],
-        "cells": [asdict(cell) for cell in found.cells],
+        "paper": result.paper.name,
+        "title": result.paper.title,
+        "reference": result.paper.reference,
+        "command": f"routeyard reproduce {result.paper.name} {result.how}".rstrip(),
+        "summary": result.summary(),
+        "table": tally(result),
+        "items": [asdict(item) for item in result.items],
+        "cells": [asdict(cell) for cell in result.cells],
     }
 
 
-def said(found: Reproduction, out: Path) -> Iterator[str]:
+def said(result: Reproduction, out: Path) -> Iterator[str]:
     """Lines of the summary: the counts, then each reason for a missing value once."""
-    for name, count in found.summary().items():
+    for name, count in result.summary().items():
         yield f"{name:<20} {count}"
     missing: dict[str, int] = {}
-    for cell in found.cells:
+    for cell in result.cells:
         if cell.verdict == "cannot be computed":
             missing[cell.reason] = missing.get(cell.reason, 0) + 1
     for reason, count in sorted(missing.items(), key=lambda item: -item[1])[:20]:
         yield f"  {count} cells: {reason}"
-    yield f"page                 {out / found.paper.name}.html"
+    yield f"page                 {out / result.paper.name}.html"

@@ -262,19 +262,19 @@ _MOST = 500
 NAMED = 3
 
 
-def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
+def audit_report(audit: Mapping[str, Any]) -> tuple[str, str]:
     """(HTML page, Markdown) of what `routeyard audit` found.
 
     Args:
-        found: what `--json` prints.
+        audit: what `--json` prints.
     """
     rows = [
         [_of_finding(item[key]) for key in _FINDINGS.values()]
         for item in (
-            {**each, "about": whom(each["about"], each["parts"])} for each in found["findings"]
+            {**each, "about": whom(each["about"], each["parts"])} for each in audit["findings"]
         )
     ]
-    arms = [[_of_finding(item[name]) for name in _ARMS] for item in found["leaderboard"]]
+    arms = [[_of_finding(item[name]) for name in _ARMS] for item in audit["leaderboard"]]
     sections = [
         _audit_section(
             "Findings",
@@ -292,10 +292,10 @@ def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
         ),
     ]
     figures = [
-        ("verdict", found["verdict"]), *((k, f"{v:,}") for k, v in found["looked_at"].items()),
+        ("verdict", audit["verdict"]), *((k, f"{v:,}") for k, v in audit["looked_at"].items()),
     ]  # fmt: skip
     return rendered(
-        f"{found['title']}: audit", figures, list(found["notes"]),
+        f"{audit['title']}: audit", figures, list(audit["notes"]),
         [section for section in sections if section["rows"]], "routeyard audit",
     )  # fmt: skip
 

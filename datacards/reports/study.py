@@ -164,8 +164,8 @@ def _lines(about: Row, rows: Sequence[Row], **how: Any) -> str:
     )
 
 
-def _unit_of(found: Mapping[tuple[str, str], Row], column: str) -> str:
-    own = [cell for (_, name), cell in found.items() if name == column]
+def _unit_of(cells: Mapping[tuple[str, str], Row], column: str) -> str:
+    own = [cell for (_, name), cell in cells.items() if name == column]
     measured = [cell["unit"] for cell in own if cell["note"] != "printed only"]
     return str((measured or [cell["unit"] for cell in own])[0])
 
@@ -242,11 +242,11 @@ def reasons(cells: Sequence[Row], missing: Mapping[str, str]) -> list[tuple[str,
     return results + [(why, benchmark) for benchmark, why in missing.items() if why not in notes]
 
 
-def _shown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, Any]:
+def _shown(report: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, Any]:
     """What both templates of a reproduction show."""
-    cells = {name: list(own) for name, own in groupby(found["cells"], lambda entry: entry["item"])}
+    cells = {name: list(own) for name, own in groupby(report["cells"], lambda entry: entry["item"])}
     items = []
-    for item in found["items"]:
+    for item in report["items"]:
         own = cells.get(item["item"], [])
         columns = list(dict.fromkeys(element["column"] for element in own))
         shown = {(value["row"], value["column"]): reproduction_shown(value) for value in own}
@@ -264,7 +264,7 @@ def _shown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> dict
             }
         )
     return {
-        "title": found["title"], "found": found, "shown": items, "signs": SIGNS, "words": _WORDS,
+        "title": report["title"], "found": report, "shown": items, "signs": SIGNS, "words": _WORDS,
         "styles": _STYLES, "head": HEAD,
     }  # fmt: skip
 

@@ -183,21 +183,21 @@ def cheapest(tables: EvaluationTables, unit: str, factor: float) -> Row | None:
     rising = {}
     for name, pairs in steps.items():
         best = -1.0
-        kept = []
+        frontier = []
         for x, y in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
             if y > best:
                 best = y
-                kept.append((float(f"{x:.6g}"), float(f"{y:.6g}")))
-        rising[name] = kept
+                frontier.append((float(f"{x:.6g}"), float(f"{y:.6g}")))
+        rising[name] = frontier
     best_single = max(
         (pairs[-1][1] for name, pairs in rising.items() if name.startswith("single:")), default=None
     )
     # Downwards: the best single model must reach what is asked at first.
     asked = None if best_single is None else math.floor(1000 * best_single) / 10
-    return {"steps": rising, "unit": unit, "asked": asked, "told": _told(rising, asked, unit)}
+    return {"steps": rising, "unit": unit, "asked": asked, "told": _summary(rising, asked, unit)}
 
 
-def _told(
+def _summary(
     rising: Mapping[str, Sequence[tuple[float, float]]], asked: float | None, unit: str
 ) -> str:
     """The cheapest router and single model at an accuracy, as `site.js` says it of any other; of
@@ -502,7 +502,7 @@ def _times(ratio: float) -> str:
 
 
 def content(
-    one: EvaluationTables, name: str, models: Sequence[str], *, simulated: bool
+    tables: EvaluationTables, name: str, models: Sequence[str], *, simulated: bool
 ) -> dict[str, Any]:
     """What the template `evaluation.html.jinja` shows.
 
@@ -511,34 +511,35 @@ def content(
         models: All models of the release, for their colours.
         simulated: What the models cost was paid by nobody.
     """
-    unit, factor = unit_of(one.measure, simulated)
-    pool = sorted({row["router"] for row in one.figures})
-    n_test = one.facts.get("n_test") or 0
-    ranking = _ranking(one, n_test)
-    charts = _charts(one, name, pool, simulated)
+    measure = tables.measure
+    unit, factor = unit_of(measure, simulated)
+    pool = sorted({row["router"] for row in tables.figures})
+    n_test = tables.facts.get("n_test") or 0
+    ranking = _ranking(tables, n_test)
+    charts = _charts(tables, name, pool, simulated)
     routers = [row["router"] for row in ranking if row["kind"] == "router"]
-    pairs = _pairs(one.comparisons)
-    least = "Cheapest way to" if one.measure == "usd" else f"Least {MEASURES[one.measure][0]} for"
+    pairs = _pairs(tables.comparisons)
+    least = "Cheapest way to" if measure == "usd" else f"Least {MEASURES[measure][0]} for"
     return {
         "name": name,
-        "title": one.title,
-        "facts": _facts(one.facts),
-        "columns": _columns(one, unit, ranking),
+        "title": tables.title,
+        "facts": _facts(tables.facts),
+        "columns": _columns(tables, unit, ranking),
         "measure": (unit, factor),
         "ranking": ranking,
         "n_test": n_test,
-        "placed": bool(one.places),
-        "legend": series([p["router"] for p in one.points], pool),
+        "placed": bool(tables.places),
+        "legend": series([p["router"] for p in tables.points], pool),
         "charts": charts,
         "ranks": {router: k for k, router in enumerate(routers)},
         "references": REFERENCES,
-        "cheapest": cheapest(one, unit, factor),
-        "cheapest_title": f"{least} an accuracy{_among(one)}",
-        "selection": list(selections(one, models, f"{name}-selection-{{k}}", look=PAGE)),
+        "cheapest": cheapest(tables, unit, factor),
+        "cheapest_title": f"{least} an accuracy{_among(tables)}",
+        "selection": list(selections(tables, models, f"{name}-selection-{{k}}", look=PAGE)),
         "pairs": pairs,
         "pair_rows": pair_rows(pairs),
-        "transfer": _transfer(one.ood, name, pool),
-        "figure_rows": figure_rows(one.figures),
+        "transfer": _transfer(tables.ood, name, pool),
+        "figure_rows": figure_rows(tables.figures),
     }
 
 

@@ -79,19 +79,19 @@ def kind_of(name: str) -> str:
 
 def scorer(name: str | None) -> str:
     """What decided a label, as a page says it: `given` is a score that came with the answers."""
-    told = {
+    words = {
         None: "–",
         "given": "the source's score",
         "unreadable": "no scorer could read the answer",
         "no label": "nothing: these pairs have no label",
     }
-    return str(told.get(name, name))
+    return str(words.get(name, name))
 
 
 def powers(text: str) -> str:
     """A unit with its powers as people write them: 10^6 is 10⁶."""
     raised = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-    return re.sub(r"\^(-?\d+)", lambda found: found[1].translate(raised), text)
+    return re.sub(r"\^(-?\d+)", lambda match: match[1].translate(raised), text)
 
 
 def chance(p: float | None) -> str:

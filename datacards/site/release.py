@@ -26,7 +26,7 @@ class SiteRelease:
     Attributes:
         health: Tables of the health report by name; empty when they were not made.
         saved: (name, what it asks, SQL) of the saved queries.
-        beside: (title, Markdown) of zoo tables and studies of this release.
+        reports: (title, Markdown) of zoo tables and studies of this release.
         changes: What changed against the version before, as Markdown lines.
         yanked: Why the version is not to be used, or None.
         texts: Whether pages show questions and answers; False leaves figures and charts.
@@ -37,7 +37,7 @@ class SiteRelease:
     health: Mapping[str, pa.Table] = field(default_factory=dict)
     evaluations: Sequence[EvaluationTables] = ()
     saved: Sequence[tuple[str, str, str]] = ()
-    beside: Sequence[tuple[str, str]] = ()
+    reports: Sequence[tuple[str, str]] = ()
     changes: Sequence[str] = ()
     yanked: str | None = None
     texts: bool = True
@@ -92,8 +92,8 @@ def models(book: SiteRelease) -> list[dict[str, Any]]:
         if row["accuracy"] is not None:
             known = row["pairs"] * (1 - row["ceiling"] + row["floor"])
             row["counts"] = (row["pairs"] * row["floor"], known, row["judged"])
-        told = certified.get(row["model_id"]) or {}
-        row["low"], row["high"] = told.get("low"), told.get("high")
+        interval = certified.get(row["model_id"]) or {}
+        row["low"], row["high"] = interval.get("low"), interval.get("high")
         if row["low"] is None and row["accuracy"] is not None:
             ends = wilson(row["accuracy"] * row["labelled"], row["labelled"])[1:]
             row["low"], row["high"] = widened(*ends, *row["counts"][1:])
@@ -116,12 +116,12 @@ def tasks(book: SiteRelease) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
         # Above the others on the questions it was asked, not by the mean of its own questions.
         most = max((c["lead"] or 0.0 for c in own), default=0.0)
         top = [c for c in own if (c["lead"] or 0.0) == most]
-        told = scored.get(row["task"]) or {}
+        scores = scored.get(row["task"]) or {}
         row["mean"] = sum(c["accuracy"] for c in own) / len(own) if own else None
         # Models that are equally good are all named.
         row["best_model"] = listed([c["model_id"] for c in top])
         row["best"] = max((c["accuracy"] for c in top), default=None)
-        row["specialist_score"] = told.get("specialist_score")
+        row["specialist_score"] = scores.get("specialist_score")
     sure = specialised(book.rows(_SQL["rivals"]))
     for row in rows:
         score = row["specialist_score"]

@@ -81,19 +81,19 @@ def questions(
                 within = near[start : start + AT_ONCE]
                 connection.register("answers", _part(answers, within))
                 connection.register("cells", ask(_ANSWERS_SQL["cells"] + _of(within)))
-                told = verdicts.format(read=longest_read)
-                connection.register("verdicts", ask(told + _of(within)))
+                sql = verdicts.format(read=longest_read)
+                connection.register("verdicts", ask(sql + _of(within)))
                 asked = _ANSWERS_SQL["questions"].format(prompt=longest_prompt, **UNSAID)
                 connection.register("questions", ask(asked + _of(within)))
                 if "images" in has:
                     connection.register("images", ask(_ANSWERS_SQL["images"] + _of(within)))
                     shown = connection.sql(_ANSWERS_SQL["questions_with_images"]).to_arrow_table()
                     connection.register("questions", shown)
-                told = connection.sql(
+                table = connection.sql(
                     _ANSWERS_SQL["told"], params={"longest": longest}
                 ).to_arrow_table()
                 heads = connection.sql(_ANSWERS_SQL["heads"]).to_arrow_table()
-                yield from _joined(heads, told)
+                yield from _joined(heads, table)
 
 
 def _joined(heads: pa.Table, table: pa.Table) -> Iterator[str]:
@@ -198,10 +198,10 @@ def index(
         )
     sql = _SQL["index"].format(most=MOST, excerpt=EXCERPT, group=group, join=join, **UNSAID)
     rows = ask(sql).to_pylist()
-    told: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
     if len(rows) * len(models) <= MOST_PAIRS:
         each = ask(_SQL["each"].format(most=MOST)).to_pylist()
-        told = {row["query_id"]: row["outcomes"] for row in each}
+        outcomes = {row["query_id"]: row["outcomes"] for row in each}
     tasks = sorted({str(row["task"]) for row in rows})
     groups = sorted({row["duplicate_group"] for row in rows if row["duplicate_group"]})
     task_no = {task: k for k, task in enumerate(tasks)}
@@ -213,7 +213,7 @@ def index(
         **{name: [row[name] for row in rows] for name in ("judged", "total", "contested")},
         "missing": [len(models) - row["judged"] for row in rows],
         "group": [group_no.get(row["duplicate_group"]) for row in rows],
-        "outcomes": [told.get(row["query_id"]) for row in rows],
+        "outcomes": [outcomes.get(row["query_id"]) for row in rows],
     }
     return columns, tasks
 

@@ -39,7 +39,7 @@ def doubts(book: SiteRelease) -> list[dict[str, Any]]:
     """Sentences with counts, and where on the site their questions are; none where all is well."""
     counts = figures.counts(book)
     words = "verdicts disagree, or the text commits to several answers"
-    told = [
+    counted = [
         (counts["contested"], f"label is contested: {words}", f"labels are contested: {words}",
          "questions.html#contested=1"),
         (counts["pairs"] - counts["labelled"], "pair has no label",
@@ -54,7 +54,7 @@ def doubts(book: SiteRelease) -> list[dict[str, Any]]:
     ]  # fmt: skip
     results: list[dict[str, Any]] = [
         {"says": f"{n:,} {item if n == 1 else many}", "link": link}
-        for n, item, many, link in told
+        for n, item, many, link in counted
         if n
     ]
     certificate = book.certificate or {}
@@ -194,7 +194,7 @@ def router_page_content(book: SiteRelease) -> dict[str, Any]:
             for k, item in enumerate(book.evaluations)
         ],
         "certificate": book.certificate or {},
-        "beside": book.beside,
+        "beside": book.reports,
     }
 
 

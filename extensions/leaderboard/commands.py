@@ -108,17 +108,17 @@ def _bundles(
             )
         take(add, results[0], name, number)
     with local_copy(labels) as release:
-        told, page = board(results[0], release, out, scheme=scheme)
+        leaderboard, page = board(results[0], release, out, scheme=scheme)
     lines = [
         f"{_range(row):<8} {row['entry']:<28} accuracy {row['accuracy']:.4f} "
         f"({row['low']:.4f} to {row['high']:.4f})  {row['verdict']}"
-        for row in told["ranking"]
+        for row in leaderboard["ranking"]
     ]
-    out_of = [row for row in told["history"] if row["verdict"] in ("refused", "failed")]
+    out_of = [row for row in leaderboard["history"] if row["verdict"] in ("refused", "failed")]
     for row in out_of:
         why = row["refused"] or "; ".join(o["says"] for o in row["found"] if o["level"] == "fail")
         lines.append(f"–        {row['entry']}/{row['number']}: {row['verdict']}: {why}")
-    return Output({**told, "page": page}, [*lines, f"page: {page}"])
+    return Output({**leaderboard, "page": page}, [*lines, f"page: {page}"])
 
 
 def _range(row: dict[str, Any]) -> str:
@@ -198,7 +198,7 @@ def submit_command(
         router, to, release=release, name=name, scheme=scheme, seed=seed,
         embed=embed, encoder=encoder, cache=cache,
     )  # fmt: skip
-    lines = [f"{item.level:<5} {item.name}: {item.says}" for item in done.found]
+    lines = [f"{item.level:<5} {item.name}: {item.says}" for item in done.findings]
     times, of = done.about.times, done.about.benchmark
     if times.p50_s is not None and times.p95_s is not None:
         lines.append(

@@ -75,7 +75,7 @@ class SubmitResult:
 
     where: str | None
     about: SubmissionAbout
-    found: list[Suspicion]
+    findings: list[Suspicion]
 
 
 def submit(
@@ -292,7 +292,7 @@ class Scored:
     entry: str
     number: str
     bundle: Bundle | None
-    found: Sequence[Suspicion] = ()
+    findings: Sequence[Suspicion] = ()
     refused: str | None = None
     accuracy: float | None = None
     low: float | None = None
@@ -302,7 +302,7 @@ class Scored:
     @property
     def verdict(self) -> str:
         """`refused`, `failed`, `doubtful` or `clean`."""
-        levels = {item.level for item in self.found}
+        levels = {item.level for item in self.findings}
         if self.refused is not None:
             return "refused"
         return "failed" if "fail" in levels else "doubtful" if "warn" in levels else "clean"
@@ -357,7 +357,7 @@ def board(
         references = _references(done, set(latest))
     else:
         references = []
-    told = {
+    leaderboard = {
         "release": {"name": manifest.name, "version": manifest.version, "scheme": chosen},
         "test_questions": len(core.rows(chosen, "test")),
         "resamples": facts.get("resamples"),
@@ -367,32 +367,32 @@ def board(
         "references": references,
         "history": [_history(entry) for entry in scored],
     }
-    write_json(folder / "leaderboard.json", told)
-    return told, _page(folder, told)
+    write_json(folder / "leaderboard.json", leaderboard)
+    return leaderboard, _page(folder, leaderboard)
 
 
 def scored_submissions(
-    found: Sequence[tuple[str, str, Path]], core: Core, scheme: str, manifest: Manifest
+    submissions: Sequence[tuple[str, str, Path]], core: Core, scheme: str, manifest: Manifest
 ) -> Iterator[Scored]:
     """Every submission in order; each is compared with the one before it of the same entry."""
     test = core.take(core.rows(scheme, "test"))
     before: dict[str, pa.Table] = {}
-    for entry, number, folder in found:
-        item = _one(folder, entry, number, core, scheme, test, manifest, before.get(entry))
+    for entry, number, folder in submissions:
+        item = _scored(folder, entry, number, core, scheme, test, manifest, before.get(entry))
         if item.choices is not None:
             before[entry] = item.choices
         yield item
 
 
-def _one(
+def _scored(
     folder: Path, entry: str, number: str, core: Core, scheme: str, test: Core,
     manifest: Manifest, before: pa.Table | None,
 ) -> Scored:  # fmt: skip
     try:
         bundle = read_bundle(folder, entry, number)
         _check_benchmark(bundle, manifest, scheme)
-        given = handed_over(bundle.key, Predictions(bundle.predictions, bundle.key))
-        scores = Fit(given, core.training(scheme)).scores(test.queries())
+        router = handed_over(bundle.key, Predictions(bundle.predictions, bundle.key))
+        scores = Fit(router, core.training(scheme)).scores(test.queries())
         if not np.isfinite(scores).all():
             raise BadInput("the scores are not finite", where=bundle.key)
     except RouteyardError as error:
@@ -452,7 +452,7 @@ def _ranking(
                 "p50_s": about.times.p50_s,
                 "p95_s": about.times.p95_s,
                 "verdict": item.verdict,
-                "doubts": [o.says for o in item.found if o.level != "ok"],
+                "doubts": [o.says for o in item.findings if o.level != "ok"],
                 "made": about.made,
                 "code": about.code,
                 "submissions": sum(other.entry == item.entry for other in scored),
@@ -464,9 +464,9 @@ def _ranking(
 def _references(done: Evaluation, entries: set[str]) -> list[dict[str, Any]]:
     """Single models, oracles and mixes, for comparison: no entries, no places."""
     rows = [
-        {"name": name, **_measured(told)}
-        for name, told in _figures(done).items()
-        if name not in entries and "accuracy" in told and not name.startswith(("small:", "large:"))
+        {"name": name, **_measured(stats)}
+        for name, stats in _figures(done).items()
+        if name not in entries and "accuracy" in stats and not name.startswith(("small:", "large:"))
     ]
     return sorted(rows, key=lambda row: (-(row["accuracy"] or 0.0), row["name"]))
 
@@ -501,17 +501,17 @@ def _history(scored: Scored) -> dict[str, Any]:
         "accuracy": scored.accuracy,
         "low": scored.low,
         "high": scored.high,
-        "found": [asdict(o) for o in scored.found],
+        "found": [asdict(o) for o in scored.findings],
     }
 
 
-def _page(folder: Path, told: Mapping[str, Any]) -> Path:
+def _page(folder: Path, leaderboard: Mapping[str, Any]) -> Path:
     """The board as one self-contained page; returns it."""
     from routeyard.datacards.site.language import single_page
 
-    release = told["release"]
+    release = leaderboard["release"]
     title = f"Leaderboard of {release['name']} {release['version']}"
-    page = single_page("leaderboard.html.jinja", "site.js", title=title, board=told)
+    page = single_page("leaderboard.html.jinja", "site.js", title=title, board=leaderboard)
     result = folder / "index.html"
     write_text(result, page)
     return result

@@ -176,11 +176,11 @@ def _rules(
             continue
         rule = cache_rule(price.rule)
         stated = {"in": price.input, "out": price.output, "read": price.read, "write": price.write}
-        told = ", ".join(f"{word} {usd:g}" for word, usd in stated.items() if usd is not None)
+        rates = ", ".join(f"{word} {usd:g}" for word, usd in stated.items() if usd is not None)
         where = f" ({price.source})" if price.source else ""
         long = "" if price.up_to is None else f", for prompts up to {price.up_to:,} tokens"
         yield (
-            f"{name}: USD per 10^6 tokens {told}{long}{where}; cache {rule.name} ({rule.source})"
+            f"{name}: USD per 10^6 tokens {rates}{long}{where}; cache {rule.name} ({rule.source})"
         )
 
 
@@ -195,16 +195,16 @@ def _interval(estimate: tuple[float, float, float] | None) -> str:
     return "unknown" if estimate is None else with_ends(estimate)
 
 
-def _unknown(one: PolicyCost) -> Iterator[str]:
-    if one.estimated:
+def _unknown(cost: PolicyCost) -> Iterator[str]:
+    if cost.estimated:
         yield (
-            f"{one.policy}: completions of {one.estimated:,} of {one.steps:,} steps are estimated "
-            "from the arm's own answers to other steps"
+            f"{cost.policy}: completions of {cost.estimated:,} of {cost.steps:,} steps are "
+            "estimated from the arm's own answers to other steps"
         )
-    for why, count in one.untold.items():
-        yield f"{one.policy}: unknown in {count:,} of {one.steps:,} steps: {why}"
-    if one.untold and one.known:
-        yield f"{one.policy}: what is known of it costs {one.known:.4g} USD"
+    for why, count in cost.untold.items():
+        yield f"{cost.policy}: unknown in {count:,} of {cost.steps:,} steps: {why}"
+    if cost.untold and cost.known:
+        yield f"{cost.policy}: what is known of it costs {cost.known:.4g} USD"
 
 
 #: Tasks with questions that flip back, shown for each step.
@@ -427,11 +427,11 @@ def compare_routers(
         if failed:
             notes.append(f"{failed:,} calls of {name} failed: they have no latency, so that its "
                          "percentiles are of the calls that succeeded")  # fmt: skip
-    told = [("accuracy", accuracy), ("cost", cost_usd)]
+    measures = [("accuracy", accuracy), ("cost", cost_usd)]
     notes += [
         f"{name}: {len(shared) - item.questions:,} of {len(shared):,} questions lack a known value "
         "of one of the routers and are left out"
-        for name, item in told
+        for name, item in measures
         if item.questions < len(shared)
     ]
     latency = paired_percentiles(seconds[0], seconds[1], resamples=resamples, seed=seed)

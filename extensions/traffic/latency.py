@@ -267,13 +267,13 @@ def paired_percentiles(
     """
     item, other = (task[~np.isnan(times)] for times, task in (first, second))
     shared = np.intersect1d(item, other)
-    kept = []
+    estimates = []
     for times, task in (first, second):
         rows = ~np.isnan(times) & np.isin(task, shared)
-        kept.append(
+        estimates.append(
             percentiles_of(times[rows], shares, groups=task[rows], resamples=resamples, seed=seed)
         )
-    (ones, drawn), (others, drawn_others) = kept
+    (ones, drawn), (others, drawn_others) = estimates
     results = []
     for k, (share, mine, theirs) in enumerate(zip(shares, ones, others, strict=True)):
         mask = len(shared) >= tasks_needed(share)
@@ -379,16 +379,16 @@ def under_promise(
         ends = [_ends(values[:, k], replicates[:, k], units, share=k < 3) for k in range(4)]
         low, high = np.array(ends).T
         means = np.array([_mean(values[:, k]) for k in range(4)])
-    kept: Literal["yes", "no", "cannot be told"] = "cannot be told"
+    verdict: Literal["yes", "no", "cannot be told"] = "cannot be told"
     if result.low > limit_s:
-        kept = "no"
+        verdict = "no"
     elif result.high <= limit_s and not result.capped:
-        kept = "yes"
+        verdict = "yes"
     late_share, accuracy, accurate_in_time, cost_usd = (
         (float(m), float(a), float(b)) for m, a, b in zip(means, low, high, strict=True)
     )
     return PromiseReport(
-        limit_s, result, kept, result.value - limit_s, late_share, accuracy, accurate_in_time,
+        limit_s, result, verdict, result.value - limit_s, late_share, accuracy, accurate_in_time,
         cost_usd, len(whole), int((~known).sum()),
     )  # fmt: skip
 

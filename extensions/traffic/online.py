@@ -264,8 +264,8 @@ def opened(
         BadInput: an arm is unknown, a share is not between 0 and 1, or at some time no arm is open.
     """
     values = np.ones((n, len(names)), dtype=bool)
-    for given, comes in ((appear, True), (retire, False)):
-        for name, share in given.items():
+    for changes, comes in ((appear, True), (retire, False)):
+        for name, share in changes.items():
             if name not in names:
                 raise BadInput(f"there is no arm {name!r}", next_step=f"known: {', '.join(names)}")
             if not 0 <= share <= 1:
@@ -533,10 +533,10 @@ def _spread(values: Floats) -> MeanSd:
     return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
-def _row(name: str, found: list[dict[str, Any]]) -> OnlineRow:
-    periods = np.array([item["periods"] for item in found]).mean(axis=0)
+def _row(name: str, runs: list[dict[str, Any]]) -> OnlineRow:
+    periods = np.array([item["periods"] for item in runs]).mean(axis=0)
     means = {
-        key: _spread(np.array([one[key] for one in found])) for key in found[0] if key != "periods"
+        key: _spread(np.array([run[key] for run in runs])) for key in runs[0] if key != "periods"
     }
     return OnlineRow(name, **means, periods=tuple(periods.tolist()))
 
@@ -545,14 +545,14 @@ def _shown(value: MeanSd) -> str:
     return f"{value[0]:.4g} ± {value[1]:.2g}"
 
 
-def shares(given: Sequence[str]) -> dict[str, float]:
+def shares(texts: Sequence[str]) -> dict[str, float]:
     """`ARM=SHARE` each as arm → share.
 
     Raises:
         BadInput: a text has another form.
     """
     result = {}
-    for text in given:
+    for text in texts:
         name, _, share = text.rpartition("=")
         try:
             result[name] = float(share)

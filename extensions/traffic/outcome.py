@@ -298,7 +298,7 @@ def savings(
     periods: Periods,
     names: tuple[str, ...],
     *,
-    between: tuple[float, float] = (-np.inf, np.inf),
+    window: tuple[float, float] = (-np.inf, np.inf),
     resamples: int = 1_000,
     seed: int = 0,
 ) -> Savings:
@@ -307,9 +307,9 @@ def savings(
     Completions of arms that did not answer are the mean of their own completions elsewhere.
 
     Args:
-        between: Only trajectories that begin in these seconds since 1970, the second excluded.
+        window: Only trajectories that begin in these seconds since 1970, the second excluded.
     """
-    inside = began_between(steps, *between)
+    inside = began_between(steps, *window)
     costs = _paired(steps, arm, periods, names, resamples, seed)[inside]
     days = np.floor(steps.time[steps.first[inside]] / DAY)
     listed = [float(item) for item in np.unique(days[~np.isnan(days)])]
@@ -499,11 +499,11 @@ def usage_cost(steps: Trajectories, periods: Periods) -> UsageCost:
         for out, item in zip((usd, fresh), _usage_usd(steps, prices), strict=True):
             out[inside] = item[inside]
     known = ~np.isnan(usd)
-    told = steps.cost[known]
+    recorded = steps.cost[known]
     return UsageCost(
         float(usd[known].sum()),
         float(fresh[known].sum()),
-        None if not len(told) or np.isnan(told).any() else float(told.sum()),
+        None if not len(recorded) or np.isnan(recorded).any() else float(recorded.sum()),
         int(known.sum()),
         len(steps),
     )

@@ -386,8 +386,8 @@ def replay(
     inside = np.diff(steps.chain) == 0
     switch[1:] = inside & (np.diff(arm) != 0)
     # As if each arm had read what the step before left, whoever served it.
-    kept, _ = _read(steps, np.zeros_like(arm), table, of=arm)
-    warm, _ = _prompt_cost(steps, arm, table, np.maximum(kept, read_most))
+    cached, _ = _read(steps, np.zeros_like(arm), table, of=arm)
+    warm, _ = _prompt_cost(steps, arm, table, np.maximum(cached, read_most))
     output = np.where(foreign, np.nan, steps.completion * table.output[arm] / 1e6)
     lost = np.where(switch, least - warm, 0.0)
     return StepCosts(arm, read_least, read_most, write, least, most, output, foreign, switch, lost)
@@ -515,12 +515,12 @@ class SufficientArms:
             )
             return
         counts = Counter(self.labels.column("arm").to_pylist())
-        told = ", ".join(
+        arm_counts = ", ".join(
             f"{arm or 'none that is known'} {n:,}" for arm, n in sorted(counts.items(), key=str)
         )
         yield (
             f"cheapest sufficient arm at {self.labels.num_rows:,} prompts from which several arms "
-            f"went on: {told}; at the other steps it is unknown"
+            f"went on: {arm_counts}; at the other steps it is unknown"
         )
 
 

@@ -138,8 +138,8 @@ def _decisions(
             "propensities of its decisions depend on what happened before",
             next_step="estimate policies that choose once for each trajectory",
         )
-    given = propensity[first]
-    lacking = None if np.isnan(given).all() else given
+    logged = propensity[first]
+    lacking = None if np.isnan(logged).all() else logged
     outcome = steps.outcome[first]
     features = np.log1p(np.nan_to_num(steps.prompt[first]))[:, None]
     return Decisions(
@@ -317,7 +317,7 @@ def shadow(
             "price_cache_write (USD per 10^6 tokens): --pool pool.yaml",
         )
     names = tuple(sorted({*steps.arms, *(name for _, prices in periods for name in prices)}))
-    given = {
+    choices = {
         router: _by_router(Path(router), recorded, steps, names, encoder)
         if router in saved
         else policy_arms(router, steps, names, recorded.steps)
@@ -325,14 +325,14 @@ def shadow(
     }
     start = _judged_from(after, routers, steps)
     draws: dict[str, Any] = {"resamples": resamples, "seed": seed}
-    chosen, past = _chosen(steps, given, periods, names, start, draws)
-    arm, last = given[chosen], periods[-1][1]
+    chosen, past = _chosen(steps, choices, periods, names, start, draws)
+    arm, last = choices[chosen], periods[-1][1]
     result = achieved(
         steps, arm, names, propensities_of(recorded.steps, steps), propensities=propensities,
         # The past chose the router: it does not judge it.
         among=began_between(steps, start, np.inf), **draws,
     )  # fmt: skip
-    saving = savings(steps, arm, periods, names, between=(start, np.inf), **draws)
+    saving = savings(steps, arm, periods, names, window=(start, np.inf), **draws)
     return ShadowReport(
         router=Path(chosen).name if chosen in saved else chosen,
         steps=len(steps),
@@ -365,10 +365,10 @@ def _judged_from(after: str | None, routers: Sequence[str], steps: Trajectories)
             )
         return -np.inf
     start = day_second(after)
-    for side, told in ((-np.inf, start), (start, np.inf)):
-        if not began_between(steps, side, told).any():
+    for side, end in ((-np.inf, start), (start, np.inf)):
+        if not began_between(steps, side, end).any():
             raise BadInput(
-                f"no trajectory begins {'before' if told == start else 'on or after'} {after}",
+                f"no trajectory begins {'before' if end == start else 'on or after'} {after}",
                 where="--after",
                 next_step="choose a day within the log",
             )
@@ -376,7 +376,7 @@ def _judged_from(after: str | None, routers: Sequence[str], steps: Trajectories)
 
 
 def _chosen(
-    steps: Trajectories, given: Mapping[str, Ints], periods: Any, names: tuple[str, ...],
+    steps: Trajectories, choices: Mapping[str, Ints], periods: Any, names: tuple[str, ...],
     start: float, draws: Mapping[str, Any],
 ) -> tuple[str, dict[str, DaySaving]]:  # fmt: skip
     """The router that surely saved most before `start`, and what each saved then.
@@ -384,14 +384,14 @@ def _chosen(
     Only costs choose: what another arm would have achieved is rarely known.
     """
     if start == -np.inf:
-        return next(iter(given)), {}
+        return next(iter(choices)), {}
     past = {
-        item: savings(steps, arm, periods, names, between=(-np.inf, start), **draws).total
-        for item, arm in given.items()
+        item: savings(steps, arm, periods, names, window=(-np.inf, start), **draws).total
+        for item, arm in choices.items()
     }
     least = {item: np.nan_to_num(day.saved[1], nan=-np.inf) if day.saved else -np.inf
              for item, day in past.items()}  # fmt: skip
-    return max(given, key=lambda item: (least[item], item)), past
+    return max(choices, key=lambda item: (least[item], item)), past
 
 
 def _by_router(
@@ -434,7 +434,7 @@ def _shares(
 
 def _cannot(
     recorded: RecordedSteps, steps: Trajectories, arm: Ints, names: tuple[str, ...],
-    found: Achieved, saving: Savings,
+    outcome: Achieved, saving: Savings,
 ) -> list[str]:  # fmt: skip
     """What the log cannot tell of this router, and why."""
     said = list(recorded.doubts)
@@ -445,8 +445,8 @@ def _cannot(
             "how long its answer would have been is the mean of its others, and whether the "
             "trajectory would have gone the same way is not known."
         )
-    if found.refused:
-        said.append(f"Outcomes under the router: {found.refused}.")
+    if outcome.refused:
+        said.append(f"Outcomes under the router: {outcome.refused}.")
     began = np.floor(steps.time[steps.first] / DAY)[steps.trajectory]
     later = np.unique(steps.trajectory[np.floor(steps.time / DAY) > began])
     if len(later):

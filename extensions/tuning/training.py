@@ -160,8 +160,8 @@ def save(place: Path, progress: Progress, fingerprint: str, tensors: Mapping[str
         shutil.rmtree(target, ignore_errors=True)
         put(unfinished, target)
     for other in place.iterdir():
-        kept = (target.name, best_file(place, progress.best_step).name)
-        if other.name not in kept:
+        checkpoints = (target.name, best_file(place, progress.best_step).name)
+        if other.name not in checkpoints:
             shutil.rmtree(other) if other.is_dir() else other.unlink()
 
 

@@ -144,9 +144,9 @@ def plan(
     return {"cells": rows}
 
 
-def print_plan(found: Mapping[str, Any]) -> None:
+def print_plan(planned: Mapping[str, Any]) -> None:
     """Print the plan: a line for each size of encoder."""
-    for parameters, cells in Counter(row["parameters"] for row in found["cells"]).items():
+    for parameters, cells in Counter(row["parameters"] for row in planned["cells"]).items():
         line("tune", f"{cells} cells of an encoder of {parameters / 1e6:.1f} million parameters")
 
 
@@ -170,7 +170,7 @@ def tune(
                 f"{cell.name}: validation {result['validation']:.2%}, test {result['test']:.2%}, "
                 f"{result['seconds']:,.0f} s, peak {result['peak_mb'] / 1e3:.1f} GB",
             )
-    return written(core, scheme, out)
+    return write_results(core, scheme, out)
 
 
 def frozen(
@@ -198,7 +198,7 @@ def frozen(
     return vectors
 
 
-def written(core: Core, scheme: str, out: Path) -> dict[str, Any]:
+def write_results(core: Core, scheme: str, out: Path) -> dict[str, Any]:
     """Choices, runs and a table of every cell that is done on this release."""
     data = identity(core, scheme)
     records = [(p, recorded(p)) for p in sorted(out.iterdir()) if p.is_dir()]

@@ -136,7 +136,7 @@ def _of_memory(error: Exception, words: list[str]) -> str | None:
 def _stopped() -> str:
     """What a person who pressed Ctrl-C keeps."""
     progress = sys.modules.get("routeyard.flows.console")
-    said = progress.kept() if progress is not None else None
+    said = progress.stored_answers() if progress is not None else None
     return (
         f"stopped; {said or 'what was finished is kept'}\n"
         "  next:  run the same command to go on; nothing that is kept is asked or made again"

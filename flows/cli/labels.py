@@ -97,10 +97,10 @@ def audit_command(
         return _labels(str(path), workspace, show, out)
     if release is not None:
         result = audit_submitted(path, release, beside, scheme, arena, reworded)
-    elif given := [n for n, item in {"beside": beside, "scheme": scheme, "arena": arena,
+    elif flags := [n for n, item in {"beside": beside, "scheme": scheme, "arena": arena,
                                     "reworded": reworded}.items() if item is not None]:  # fmt: skip
         raise BadInput(
-            f"--{given[0]} is about choices, and no release is named that they are for",
+            f"--{flags[0]} is about choices, and no release is named that they are for",
             next_step="add --release yard/releases/<name>/<version>",
         )
     elif recipe is not None or (path / "stages").is_dir() or (path / "ledger").is_dir():
@@ -263,7 +263,7 @@ def relabel_command(
 
 
 def _relabel_lines(
-    changed: LabelChanges, found: Judged, scorers: list[ScorerChange], show: int
+    changed: LabelChanges, judged: Judged, scorers: list[ScorerChange], show: int
 ) -> Iterator[str]:
     figures = changed.figures
     for item in scorers:
@@ -272,10 +272,10 @@ def _relabel_lines(
             f"were by {item.before!r}; the models were asked to answer for {item.before!r} "
             "(`routeyard plan` says which prompts change)"
         )
-    if found.recipe is None:
+    if judged.recipe is None:
         yield "the recipe is not where it was: the default policy was used"
     yield (
-        f"{found['responses'].num_rows:,} responses read again, no model asked: "
+        f"{judged['responses'].num_rows:,} responses read again, no model asked: "
         f"{figures['labels']:,} labels change ({figures['flipped']:,} to another decision), "
         f"{figures['model_ranks']} model ranks, {figures['task_ranks']} task ranks"
     )

@@ -61,11 +61,11 @@ def site_command(
     """
     from routeyard.flows.site import write
 
-    given = places or [YARD]
+    paths = places or [YARD]
     if not serve:
         if out is None:
             raise BadInput("no folder is given", next_step="--out FOLDER, or --serve")
-        print(write(given, out, results=results or (), texts=texts))
+        print(write(paths, out, results=results or (), texts=texts))
         return
 
     import tempfile
@@ -74,10 +74,10 @@ def site_command(
     from routeyard.flows.web import SiteServer
 
     with tempfile.TemporaryDirectory(prefix="routeyard-site-") as made:
-        folder = given[0]
-        if len(given) > 1 or not (folder / "site.css").is_file():
+        folder = paths[0]
+        if len(paths) > 1 or not (folder / "site.css").is_file():
             folder = out or Path(made)
-            write(given, folder, results=results or (), texts=texts)
+            write(paths, folder, results=results or (), texts=texts)
         server = SiteServer(folder, port=port)
         print(f"{server.address} (Ctrl-C ends)", flush=True)
         if open_:
@@ -499,9 +499,9 @@ def export_command(
     if preferences:
         return _preferences(release, target, basis, split, entropies)
     options = {"strong": strong, "weak": weak, "scheme": scheme}
-    given = {name: value for name, value in options.items() if value is not None}
+    settings = {name: value for name, value in options.items() if value is not None}
     with open_release(release) as opened:
-        done = export(EXPORTERS.get(format), opened, target, given)
+        done = export(EXPORTERS.get(format), opened, target, settings)
     return Output(
         {"path": target, "labels": done.rows, "files": done.files, "dropped": done.dropped},
         [

@@ -76,16 +76,16 @@ def with_settings(
             return command(settings=settings_of(said), **value)
 
         own = inspect.signature(command, eval_str=True)
-        kept = [
+        parameters = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for parameter in own.parameters.values()
             if parameter.name != "settings"
         ]
         run.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[*kept, *options.values()]
+            parameters=[*parameters, *options.values()]
         )
         run.__annotations__ = {
-            **{item.name: item.annotation for item in kept},
+            **{item.name: item.annotation for item in parameters},
             "return": "Output",
             **{option.name: option.annotation for option in options.values()},
         }
@@ -95,7 +95,7 @@ def with_settings(
     return decorated
 
 
-def settings_of(written: dict[str, Any]) -> EvaluationSettings:
+def settings_of(values: dict[str, Any]) -> EvaluationSettings:
     """Settings as a command line writes them.
 
     Raises:
@@ -108,7 +108,7 @@ def settings_of(written: dict[str, Any]) -> EvaluationSettings:
         "pair": parse_pair, "bands": options.parse_bands, "ood_groups": options.parse_groups,
     }  # fmt: skip
     return EvaluationSettings(
-        **{name: readers[name](item) if name in readers else item for name, item in written.items()}
+        **{name: readers[name](item) if name in readers else item for name, item in values.items()}
     )
 
 

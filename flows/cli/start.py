@@ -175,8 +175,8 @@ def digest(path: Path) -> str:
             f"routeyard site {path} --results results --out site",
         )
     files = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
-    told = [f"{file.relative_to(path)} {sha256(file)}" for file in files]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
+    lines = [f"{file.relative_to(path)} {sha256(file)}" for file in files]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
 
 
 def _stop_at(
@@ -271,7 +271,7 @@ def recipe_of(
         line("init", f"{recipe} (there already)")
         return recipe
     shutil.rmtree(folder, ignore_errors=True)  # what a run that was stopped before it left there
-    made = start_recipe(recipe, str(path), given={}, results=results, near_duplicates=False,
+    made = start_recipe(recipe, str(path), fields={}, results=results, near_duplicates=False,
                         accepted=accepted)  # fmt: skip
     line("init", f"{made.rows:,} rows: {made.pool}; scorer {made.scorer.scorer}")
     for item in (*made.lacks, *made.known):
@@ -378,7 +378,7 @@ def init_command(
     from routeyard.flows.new_recipe.write import start_recipe
     from routeyard.schemas.errors import BadInput
 
-    given = {"question": question, "references": references, "choices": choices}
+    fields = {"question": question, "references": references, "choices": choices}
     if origin is None:
         if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise BadInput(
@@ -391,7 +391,7 @@ def init_command(
     done = start_recipe(
         recipe,
         str(origin),
-        given={name: column for name, column in given.items() if column},
+        fields={name: column for name, column in fields.items() if column},
         scorer=scorer,
         provider=provider,
         key_env=key_env,

@@ -72,7 +72,7 @@ class Command(NamedTuple):
 @cache
 def core() -> dict[str, Command]:
     """Command of the core → where it is."""
-    return {name: one for module in MODULES for name, one in _listed("routeyard.flows.cli", module)}
+    return dict(pair for module in MODULES for pair in _listed("routeyard.flows.cli", module))
 
 
 @cache

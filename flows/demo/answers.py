@@ -253,8 +253,8 @@ def _shown(value: str, question: BankQuestion) -> str:
 def _reasoning(key: tuple[object, ...], model: SimulatedModel, question: BankQuestion) -> str:
     if model.verbosity == 0:
         return ""
-    given = re.findall(r"\d+(?:\.\d+)?", question.question)[:3]
-    noticed = f"The question gives {', '.join(given)}." if given else "There are no figures here."
+    numbers = ", ".join(re.findall(r"\d+(?:\.\d+)?", question.question)[:3])
+    noticed = f"The question gives {numbers}." if numbers else "There are no figures here."
     sentences = (
         "Let me think about this step by step.",
         noticed,
@@ -330,7 +330,7 @@ def act(
         return question, None
     reference = str(row["references"][0]) if row and row["references"] else ""
     skill = 0.35 + 0.6 * uniform(model, "skill")
-    if reference and _stands(row, result, reference):
+    if reference and _shows_answer(row, result, reference):
         right = uniform(model, question, seed, "reads") < 0.5 + skill / 2
         return None, reference if right else "something else entirely"
     if searches >= _MOST:
@@ -342,10 +342,10 @@ def act(
     return " ".join(question.split()[-3:]), None
 
 
-def _stands(row: Mapping[str, Any] | None, found: str, reference: str) -> bool:
+def _shows_answer(row: Mapping[str, Any] | None, text: str, reference: str) -> bool:
     """Whether the passage about the linked person was shown, and the answer in it."""
     bridge = str(row.get("bridge", "")) if row else ""
-    shown = [part for part in found.split("\n") if f"] {bridge}: " in part] if bridge else [found]
+    shown = [part for part in text.split("\n") if f"] {bridge}: " in part] if bridge else [text]
     return any(reference in part for part in shown)
 
 

@@ -47,10 +47,10 @@ def recipe_of_what_is_here(workspace: Path) -> tuple[str, str | None]:
 
     recipe, _ = load(RECIPE)
     whole = bool(os.environ.get(_DATA))
-    kept = [item for item in recipe.sources if whole or _DATA not in str(item.path)]
-    left = ", ".join(item.name for item in recipe.sources if item not in kept)
+    sources = [item for item in recipe.sources if whole or _DATA not in str(item.path)]
+    left = ", ".join(item.name for item in recipe.sources if item not in sources)
     # Reading weights needs more to be installed than asking them.
-    made = recipe.but(name=NAME, sources=kept, hidden_states=None)
+    made = recipe.but(name=NAME, sources=sources, hidden_states=None)
     content = made.model_dump(mode="json", exclude_unset=True)
     path = workspace / "demo" / f"{NAME}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)

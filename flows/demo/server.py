@@ -179,10 +179,10 @@ class SimulatedPool:
         }
 
 
-def nested(found: Mapping[tuple[str, str, int], int]) -> dict[str, dict[str, int]]:
+def nested(counts: Mapping[tuple[str, str, int], int]) -> dict[str, dict[str, int]]:
     """Counts by (model, question, seed) as JSON: model → `question#seed` → count."""
     out: dict[str, dict[str, int]] = {}
-    for (model, question, seed), count in sorted(found.items()):
+    for (model, question, seed), count in sorted(counts.items()):
         out.setdefault(model, {})[f"{question}#{seed}"] = count
     return out
 

@@ -182,9 +182,9 @@ def pair_scorers(
     if called == LABELS:
         line("pairs", f"no preferences in the release: trained on {len(battles.outcome)} labels")
     else:
-        agree, told = agreement(core, scheme, of_one_basis(tables["preferences"], basis))
-        where = f"the right model in {agree} of {told} records in which one alone is right"
-        if misled(agree, told):
+        agree, total = agreement(core, scheme, of_one_basis(tables["preferences"], basis))
+        where = f"the right model in {agree} of {total} records in which one alone is right"
+        if misled(agree, total):
             line("note", f"no pair routers: preferences by {called} name {where}, which is less "
                  "than chance: take another --basis")  # fmt: skip
             return {}
@@ -227,13 +227,13 @@ def write_evaluation(
     from routeyard.datacards.site.evaluation import EvaluationTables
 
     write_tables(folder, {name: getattr(done, name) for name in _TABLES})
-    told: dict[str, Any] = {"facts": done.facts, "ranking": done.ranking}
+    summary: dict[str, Any] = {"facts": done.facts, "ranking": done.ranking}
     if (release / MANIFEST).is_file():
         # Beside the figures, so that no page shows them under another version.
         sealed = read_manifest(release)
-        told["release"] = {"name": sealed.name, "version": sealed.version}
-        told["release"]["fingerprint"] = sealed.fingerprint
-    write_json(folder / "evaluation.json", told)
+        summary["release"] = {"name": sealed.name, "version": sealed.version}
+        summary["release"]["fingerprint"] = sealed.fingerprint
+    write_json(folder / "evaluation.json", summary)
     if not page:
         return folder
     title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
@@ -571,7 +571,7 @@ def named(release: Path) -> tuple[str, str]:
 
 
 def run_study(
-    name: str, given: StudyContext, release: Path, out: Path, *, one_of_many: bool = False
+    name: str, inputs: StudyContext, release: Path, out: Path, *, one_of_many: bool = False
 ) -> dict[str, Any]:
     """Run one study and write `<name>.parquet`, `.md`, `.html` and, with a plot, `.svg`.
 
@@ -585,22 +585,22 @@ def run_study(
             read.
     """
     study: Study = STUDIES.get(name)
-    check(study, given, one_of_many=one_of_many)
-    context, only = context_for(study, given)
+    check(study, inputs, one_of_many=one_of_many)
+    context, only = context_for(study, inputs)
     curves = study.curves(context) if study.curves else None
     cells = study.cells(context)
-    unread = " and ".join(untaken(study, given))
+    unread = " and ".join(untaken(study, inputs))
     said = [
-        f"Figures are over {only}." if only else "", leaks(study, given),
+        f"Figures are over {only}." if only else "", leaks(study, inputs),
         f"{unread} was given, which this study does not read." if unread else "",
     ]  # fmt: skip
-    write_study(study, cells, curves, given.release, release, out, list(filter(None, said)))
+    write_study(study, cells, curves, inputs.release, release, out, list(filter(None, said)))
     return {"study": study.name, "cells": len(cells), "out": str(out / f"{study.name}.md")}
 
 
 def write_study(
     study: Study,
-    found: Sequence[StudyCell],
+    cells: Sequence[StudyCell],
     curves: pa.Table | None,
     called: str,
     release: Path,
@@ -611,7 +611,7 @@ def write_study(
     from routeyard.datacards.charts import PAGE
     from routeyard.datacards.reports.study import markdown, page, plot
 
-    name, cells = study.name, table_of(study, found, called)
+    name, table = study.name, table_of(study, cells, called)
     _, version = named(release)
     about = {
         **{key: getattr(study, key) for key in _PRINTED},
@@ -619,11 +619,11 @@ def write_study(
         "release": called,
         "version": version,
     }
-    figure = plot(about, cells, curves)
-    drawn = plot(about, cells, curves, PAGE)
-    write_tables(out, {name: cells, f"{name}_curves": curves})
-    (out / f"{name}.md").write_text(markdown(about, cells), encoding="utf-8")
-    (out / f"{name}.html").write_text(page(about, cells, drawn), encoding="utf-8")
+    figure = plot(about, table, curves)
+    drawn = plot(about, table, curves, PAGE)
+    write_tables(out, {name: table, f"{name}_curves": curves})
+    (out / f"{name}.md").write_text(markdown(about, table), encoding="utf-8")
+    (out / f"{name}.html").write_text(page(about, table, drawn), encoding="utf-8")
     if figure is not None:
         (out / f"{name}.svg").write_text(figure, encoding="utf-8")
     return drawn

@@ -180,7 +180,7 @@ def _traces(probes: pa.Table, probing: Probing, of: Described) -> dict[str, Any]
         "top_logprobs": probing.top_logprobs,
     }
     for name, answers in ask_pool(of, probes, parameters).items():
-        items = [tokens(one.logprobs, where=f"model {name}") for one in answers if one is not None]
+        items = [tokens(a.logprobs, where=f"model {name}") for a in answers if a is not None]
         traces[name] = trace_tokens([answer or () for answer in items], steps=probing.steps)
     prompts = probes.column("prompt").to_pylist()
     for name, folder in of.local.items():
@@ -256,22 +256,22 @@ def ask_pool(
 def requirements(kind: str, probes: pa.Table, probing: Probing, of: Described) -> dict[str, Any]:
     """`local`: what each model that is loaded reads; `asked`: calls and most USD."""
     prompts = probes.column("prompt").to_pylist()
-    found: dict[str, Any] = {"kind": kind, "probes": probes.num_rows, "local": [], "asked": []}
+    needs: dict[str, Any] = {"kind": kind, "probes": probes.num_rows, "local": [], "asked": []}
     if kind == "text_footprint":
-        return found
+        return needs
     footprint = kind == "logit_footprint"
     limit = probing.steps if footprint else probing.max_tokens
     if footprint:
-        found["local"] = [report_size(folder, prompts, steps=limit) for folder in of.local.values()]
+        needs["local"] = [report_size(folder, prompts, steps=limit) for folder in of.local.values()]
     elif of.language_model is not None:
         ids = probes.column("query_id").to_pylist()
         answers = {} if of.recipe else released_answers(of.release, ids, of.models)
         texts = [text for each in answers.values() for text in each if text]
         # Answers that are yet to be asked may be as long as they are allowed.
         texts = texts or ["word " * limit] * probes.num_rows
-        found["local"] = [report_size(of.language_model, texts)]
-    found["asked"] = [_asked(model, of, probes, limit) for model in asked_models(of)]
-    return found
+        needs["local"] = [report_size(of.language_model, texts)]
+    needs["asked"] = [_asked(model, of, probes, limit) for model in asked_models(of)]
+    return needs
 
 
 def _asked(model: Model, of: Described, probes: pa.Table, limit: int) -> dict[str, Any]:

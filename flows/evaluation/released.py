@@ -126,8 +126,8 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     feed(hashed, texts)
     file = cache / f"{TFIDF}-{hashed.hexdigest()[:24]}.safetensors"
     with suppress(OSError, SafetensorError, KeyError):  # not kept, or damaged
-        kept: Vectors = load_file(file)["vectors"]
-        return kept
+        stored: Vectors = load_file(file)["vectors"]
+        return stored
     result = tfidf(texts, train)
     outside_releases(cache)
     # A cache that cannot be written keeps nothing.
@@ -374,8 +374,8 @@ def with_embeddings(
         vectors = tables["embeddings"]
         there = set(vectors.column("encoder").to_pylist())
         if own := shipped_name(encoder, there):
-            kept = vectors.filter(pc.equal(vectors.column("encoder").cast(pa.string()), own))
-            return tables.also("embeddings", kept)
+            selected = vectors.filter(pc.equal(vectors.column("encoder").cast(pa.string()), own))
+            return tables.also("embeddings", selected)
         tables = tables.without("embeddings")
     elif not embed and encoder is None:
         return tables
@@ -423,13 +423,13 @@ def audit_submission(
     *,
     scheme: str | None = None,
     arena: Path | None = None,
-    beside: Path | None = None,
+    earlier: Path | None = None,
 ) -> list[Suspicion]:
     """Leaks, constants, foreign prices, gaps and repeats in a table of choices.
 
     Args:
         predictions: CSV or Parquet with query_id, model_id and, if given, cost and tokens.
-        beside: an earlier submission of the same team, to compare with.
+        earlier: an earlier submission of the same team, to compare with.
         arena: File to write in RouterArena's layout, if no check fails.
 
     Raises:
@@ -443,8 +443,8 @@ def audit_submission(
     if unread := sorted(set(table.column_names) - read):
         says = f"read neither here nor by evaluate: {', '.join(map(repr, unread))}"
         submission.append(Suspicion("unread columns", "warn", says))
-    if beside is not None:
-        submission.append(compare(core, chosen, choices_only(beside), table))
+    if earlier is not None:
+        submission.append(compare(core, chosen, choices_only(earlier), table))
     if arena is not None and all(item.level != "fail" for item in submission):
         test = core.take(core.rows(chosen, "test"))
         choice = choices(test, table)

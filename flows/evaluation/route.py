@@ -264,8 +264,8 @@ def _encoded(
     return encoders.load(name, 1)(list(questions))[0]
 
 
-def _same(words: dict[str, Any], found: str, where: Path) -> None:
-    if words["encoder_hash"] != found:
+def _same(words: dict[str, Any], encoder_hash: str, where: Path) -> None:
+    if words["encoder_hash"] != encoder_hash:
         raise BadInput(
             f"the encoder {words['encoder']!r} is not the one the router was fitted with",
             where=str(where),

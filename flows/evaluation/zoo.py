@@ -178,11 +178,11 @@ def measured(bench: CellInputs, done: zoo.Zoo, encoder: str, settings: Evaluatio
     from routeyard.pipelines.evaluate.run import evaluate
 
     whole = read(bench.folder, bench.data, bench.vectors[encoder], bench.texts)
-    kept = zoo.scores(done, encoder)
+    scores = zoo.scores(done, encoder)
     makers, code = {}, {}
     for (name, used), won in sorted(done.winners.items()):
         if used in (encoder, NO_ENCODER):
-            makers[name] = _maker(won, kept[name])
+            makers[name] = _maker(won, scores[name])
             code[name] = won.code
     first = next(iter(done.winners.values()), None)
     seeds = settings.seeds[:1] if first is None else (first.cell.seed,)
@@ -293,5 +293,5 @@ def run_zoo(
     for name in encoders if report else ():
         write_report(bench, done, folder, name, release=release, tables=tables, settings=settings)
     standings = json.loads((folder / "standings.json").read_text(encoding="utf-8"))
-    told = settings.but(scheme=chosen).to_json()
-    return {"path": folder, "standings": standings, "settings": told}
+    used_settings = settings.but(scheme=chosen).to_json()
+    return {"path": folder, "standings": standings, "settings": used_settings}

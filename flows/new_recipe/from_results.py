@@ -103,14 +103,14 @@ def drawn(rows: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
     What the end of a file holds counts as what its start does (J. Vitter, "Random sampling with a
     reservoir", 1985, algorithm R).
     """
-    kept: list[tuple[int, dict[str, Any]]] = []
+    sample: list[tuple[int, dict[str, Any]]] = []
     draw = random.Random(0)
     for number, row in enumerate(islice(rows, DRAWN_FROM)):
         if number < most:
-            kept.append((number, row))
+            sample.append((number, row))
         elif (place := draw.randrange(number + 1)) < most:
-            kept[place] = (number, row)
-    return [row for _, row in sorted(kept, key=lambda item: item[0])]
+            sample[place] = (number, row)
+    return [row for _, row in sorted(sample, key=lambda item: item[0])]
 
 
 def _of_folder(folder: Path) -> tuple[list[Path], list[str]]:
@@ -303,14 +303,14 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
 
 def _unread(first: Table, mapped: str) -> list[str]:
     """Columns that hold something, and that no mapping names."""
-    return [one for one in first.columns if not mentions(mapped, one) and present(first.seen(one))]
+    return [c for c in first.columns if not mentions(mapped, c) and present(first.seen(c))]
 
 
 def _named(
-    paths: Sequence[Path], found: Mapping[str, str]
+    paths: Sequence[Path], fields: Mapping[str, str]
 ) -> tuple[set[str], set[str], list[str], int]:
     """Models and questions that all rows of a recording name, what rows lack of them, and rows."""
-    read = {name: compile_field(of, where="--recording") for name, of in found.items()}
+    read = {name: compile_field(of, where="--recording") for name, of in fields.items()}
     seen: dict[str, set[str]] = {name: set() for name in ("model", "query")}
     without: dict[str, list[str]] = {name: [] for name in read}
     count = 0
@@ -324,7 +324,7 @@ def _named(
                     seen[name].add(str(value))
     lacks = [
         f"{len(places)} of {count} rows of the recording name no "
-        f"{'model' if name == 'model' else 'question'} in {found[name]!r} ({few(places)}): give "
+        f"{'model' if name == 'model' else 'question'} in {fields[name]!r} ({few(places)}): give "
         "them one, or take them out; a build stops at them"
         for name, places in without.items()
         if places and seen[name]
@@ -351,18 +351,18 @@ def _join(asked: set[str], query: str, guess: Guess, table: Table) -> list[str]:
     return []
 
 
-def _waivers(found: Mapping[str, str], rows: int, unread: Sequence[str]) -> list[dict[str, str]]:
+def _waivers(fields: Mapping[str, str], rows: int, unread: Sequence[str]) -> list[dict[str, str]]:
     """Gates that a recording without these columns cannot pass; the card prints the reasons.
 
     Args:
         rows: Rows of the recording, all of which a waiver is about.
         unread: Columns that look like costs, and were not read.
     """
-    usage = {"prompt_tokens", "completion_tokens"} <= found.keys()
+    usage = {"prompt_tokens", "completion_tokens"} <= fields.keys()
     waivers = {}
     if not usage:
         waivers["metering:usage_missing"] = f"{rows:,} answers are recorded without usage."
-    if "cost_usd" not in found:
+    if "cost_usd" not in fields:
         waivers["metering:price_unknown"] = (
             f"The pool states no prices of the models of {rows:,} answers; fill in price_in, "
             "price_out and price_date."
@@ -451,8 +451,8 @@ def answers_table(
         unknown = (values == 0) & answered
         issues += _said(table, wrong, f"values of {name} that cannot be", values)
         issues += _said(table, unknown, f"zeros of {name} beside an answer: unknown, not 0", values)
-        kept = pa.array(np.where(wrong | unknown, np.nan, values), from_pandas=True)
-        result[name] = kept.cast(pa.int64()) if name.endswith("tokens") else kept
+        known = pa.array(np.where(wrong | unknown, np.nan, values), from_pandas=True)
+        result[name] = known.cast(pa.int64()) if name.endswith("tokens") else known
     result["status"], decided = _statuses(table, scores, accepted)
     issues += decided
     fields = {
@@ -479,7 +479,7 @@ def _statuses(
     known = {word: status_of(word) for word in set(words) if word is not None}
     known |= {word: word for word in known if word.strip().lower() in FAILED}
     results = [known.get(word) for word in words]
-    left, kept = Counter[str](), Counter[str]()
+    left, counted = Counter[str](), Counter[str]()
     for kind, rows in scored_without_answer(Answers.of(table)).items():
         if kind in accepted:
             continue
@@ -490,7 +490,7 @@ def _statuses(
             left[str(results[row])] += 1
     for row in np.flatnonzero(~np.isnan(scores)):
         if results[row] in ANSWERLESS:
-            kept[str(results[row])] += 1
+            counted[str(results[row])] += 1
             results[row] = None
     says = []
     if left:
@@ -499,8 +499,8 @@ def _statuses(
             f"left out of the accuracy: {_counted(left)} that their source scores 0 and nobody "
             f"gave or graded; to count them so, add `statuses: {{{policy}}}` to the recording"
         )
-    if kept:
-        says.append(f"answers that ended so count as their source counts them: {_counted(kept)}")
+    if counted:
+        says.append(f"answers that ended so count as their source counts them: {_counted(counted)}")
     asked = unknown_words(table)
     shown = [w if w in asked else s for w, s in zip(words, results, strict=True)]
     return pa.array(shown, pa.string()), says
@@ -518,7 +518,7 @@ def metering_waivers(
     from routeyard.schemas.recipe import Pool
 
     names = sorted(set(answers["model"].to_pylist()))
-    given = [answers[name].is_valid() for name in ("text", "score", "status")]
+    valid = [answers[name].is_valid() for name in ("text", "score", "status")]
     cost = answers["cost_usd"]
     table = pa.table(
         {
@@ -529,7 +529,7 @@ def metering_waivers(
             **{name: answers[name] for name in _METERED if name in answers},
             "status": pc.fill_null(answers["status"], "ok"),
         }
-    ).filter(pc.or_(pc.or_(given[0], given[1]), given[2]))
+    ).filter(pc.or_(pc.or_(valid[0], valid[1]), valid[2]))
     asked = pa.table({"query_id": [q["id"] for q in questions],
                       "prompt": [q["question"] for q in questions]})  # fmt: skip
     pool = Pool.model_validate({"models": [{"model_id": name} for name in names]})
@@ -539,9 +539,9 @@ def metering_waivers(
     return [
         {
             "gate": gate,
-            "reason": f"{sum(one.count for one in some):,} of {table.num_rows:,} answers of the "
-            f"source: {'; '.join(dict.fromkeys(entry.says for entry in some))} "
-            f"({few([entry.model_id for entry in some])})",
+            "reason": f"{sum(f.count for f in some):,} of {table.num_rows:,} answers of the "
+            f"source: {'; '.join(dict.fromkeys(f.says for f in some))} "
+            f"({few([f.model_id for f in some])})",
         }
         for gate, some in result.items()
     ]
@@ -633,24 +633,25 @@ def recorded_results(origin: str, *, answers: bool = False) -> Results | NoResul
     return _answers_or_questions(results, answers)
 
 
-def _answers_or_questions(found: Results, answers: bool) -> Results | NoResults:
+def _answers_or_questions(results: Results, answers: bool) -> Results | NoResults:
     """The results, or why their rows may as well be questions."""
-    scored = found.table.column("score").null_count < found.table.num_rows
-    referenced = found.table.column("reference").null_count < found.table.num_rows
+    table = results.table
+    scored = table.column("score").null_count < table.num_rows
+    referenced = table.column("reference").null_count < table.num_rows
     # Without the name of a model, a table of questions with some figure looks the same.
-    guesses = [n.says for n in found.notes if n.about == "arm" and n.kind == "question"]
-    unsure = is_weak(found.columns.get("text", "")) and not (answers and not guesses)
+    guesses = [n.says for n in results.notes if n.about == "arm" and n.kind == "question"]
+    unsure = is_weak(results.columns.get("text", "")) and not (answers and not guesses)
     if not scored and (not referenced or unsure):
         return NoResults()
     # Several trials of one question are no questions.
-    trials = "sample" in found.columns and (pc.max(found.table.column("sample")).as_py() or 0) > 0
-    asked = not trials and found.table.column("prompt").null_count < found.table.num_rows
-    answered = "text" in found.columns and not is_weak(found.columns["text"])
-    weak = asked or is_weak(found.columns.get("score", ""), "score")
+    trials = "sample" in results.columns and (pc.max(table.column("sample")).as_py() or 0) > 0
+    asked = not trials and table.column("prompt").null_count < table.num_rows
+    answered = "text" in results.columns and not is_weak(results.columns["text"])
+    weak = asked or is_weak(results.columns.get("score", ""), "score")
     if not guesses or not weak or answered:
-        return found
-    if scored and found.columns.get("arm") == "(model)":
-        return NoResults(doubt=guesses[0], columns=_like_scores(found.table))
+        return results
+    if scored and results.columns.get("arm") == "(model)":
+        return NoResults(doubt=guesses[0], columns=_like_scores(table))
     return NoResults()
 
 
@@ -661,9 +662,9 @@ def _like_scores(table: pa.Table) -> frozenset[str]:
     """
     ranges = table.group_by("arm").aggregate([("score", "min"), ("score", "max")]).to_pylist()
     return frozenset(
-        one["arm"]
-        for one in ranges
-        if one["score_max"] is not None and one["score_min"] >= 0 and 0.5 <= one["score_max"] <= 1
+        row["arm"]
+        for row in ranges
+        if row["score_max"] is not None and row["score_min"] >= 0 and 0.5 <= row["score_max"] <= 1
     )
 
 
@@ -770,9 +771,9 @@ def _suggested(questions: Sequence[dict[str, Any]], texts: pa.ChunkedArray) -> S
                    [[] for _ in tried], outputs)  # fmt: skip
 
 
-def _metering(found: Sequence[Mapping[str, str]], unread: Sequence[str]) -> dict[str, str]:
+def _metering(reasons: Sequence[Mapping[str, str]], unread: Sequence[str]) -> dict[str, str]:
     """Gate → reason of waivers of the metering; `unread` says which column may hold the costs."""
-    waivers = {item["gate"]: item["reason"] for item in found}
+    waivers = {item["gate"]: item["reason"] for item in reasons}
     if unread and "metering:price_unknown" in waivers:
         waivers["metering:price_unknown"] += f"; costs are unknown: {unread[0]}"
     return waivers

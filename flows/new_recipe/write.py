@@ -260,7 +260,7 @@ def start_recipe(
     recipe: Path,
     origin: str,
     *,
-    given: Mapping[str, str],
+    fields: Mapping[str, str],
     scorer: str | None = None,
     provider: str | None = None,
     key_env: str | None = None,
@@ -276,7 +276,7 @@ def start_recipe(
 
     Args:
         origin: A file, a folder of files of one kind, or the id of a hub dataset.
-        given: field → column, where a person knows better.
+        fields: field → column, where a person knows better.
         provider: Address of an OpenAI-compatible provider; its model list fills the pool.
         recording: A file of answers that somebody has already; its models fill the pool.
         results: What `recorded_results` read there, where it was read already.
@@ -294,7 +294,7 @@ def start_recipe(
             next_step="name another file, or remove it",
         )
     no_results: Results | NoResults = NoResults()
-    if not (given or provider or recording or scorer or config):
+    if not (fields or provider or recording or scorer or config):
         no_results = results or recorded_results(origin)
     unread: list[str] = []
     left_out: list[str] = []
@@ -304,7 +304,7 @@ def start_recipe(
     else:
         source, rows, unread = first_rows(origin, recipe, config, split)
         count, table = len(rows), Table(rows)
-        guess = guess_columns(rows, _checked(given, table.columns, origin))
+        guess = guess_columns(rows, _checked(fields, table.columns, origin))
         one_kind(rows, guess.fields.get("question"), origin)
         refuse_answers(table, guess, origin, recipe, unread)
         if no_results.error is not None and names_models(table, guess):
@@ -368,10 +368,10 @@ def _name(recipe: Path) -> str:
     return re.sub(r"[^a-z0-9_.-]+", "-", recipe.stem.lower()).strip("-_.") or "benchmark"
 
 
-def _checked(given: Mapping[str, str], columns: Sequence[str], origin: str) -> dict[str, str]:
+def _checked(fields: Mapping[str, str], columns: Sequence[str], origin: str) -> dict[str, str]:
     """Columns that a person named; a name within a nested column becomes an expression."""
     result = {}
-    for name, column in given.items():
+    for name, column in fields.items():
         inside = column not in columns and column.partition(".")[0] in columns
         if inside and re.fullmatch(r"\w+(\.\w+)+", column):
             column = f"{{{{ {column} }}}}"

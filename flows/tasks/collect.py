@@ -326,9 +326,9 @@ def kept_steps(steps: Any, responses: Any) -> Any:
     import pyarrow as pa
 
     keys = ["query_id", "model_id", "sample"]
-    kept = set(zip(*(responses.column(name).to_pylist() for name in keys), strict=True))
+    answer_keys = set(zip(*(responses.column(name).to_pylist() for name in keys), strict=True))
     named = zip(*(steps.column(name).to_pylist() for name in keys), strict=True)
-    return steps.filter(pa.array([key in kept for key in named], pa.bool_()))
+    return steps.filter(pa.array([key in answer_keys for key in named], pa.bool_()))
 
 
 # Collection in rounds (`collect.strategy: informative`): ask, label, choose what to ask next.
@@ -403,8 +403,8 @@ def figures_of(ranking: RankedModels, models: list[str], collect: Collect) -> di
         "unresolved": int(ranking.unresolved(plan.resolve).sum()) // 2,
         "models": rows,
         "rounds": [
-            {"models": len(one.models), "questions": len(one.drawn), "unresolved": one.unresolved}
-            for one in ranking.rounds
+            {"models": len(r.models), "questions": len(r.drawn), "unresolved": r.unresolved}
+            for r in ranking.rounds
         ],
     }
 
@@ -530,7 +530,7 @@ def ask_in_shards(
         with collector_slot(count := collectors()):
             ask_canaries(planned, ledger, run, START)
             quiet = collect.but(canary=Canary())
-            given = [
+            arguments = [
                 {
                     "context": context,
                     "pool": pool,
@@ -544,7 +544,7 @@ def ask_in_shards(
                 for number, (model_id, start, stop) in enumerate(parts, 1)
             ]
             with console.counter("collect", "shards") as count_shards:
-                each(ask_shard_task, given, processes=context.jobs, on_done=count_shards)
+                each(ask_shard_task, arguments, processes=context.jobs, on_done=count_shards)
             ask_canaries(planned, ledger, run, END)
 
 

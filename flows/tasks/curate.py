@@ -69,12 +69,12 @@ def embed_in_shards(context: BuildContext, *, embed: Embed, queries: StageResult
     with staging(context.root / "cache" / "to-embed") as folder:
         listed = folder / "texts.parquet"
         write_table(texts, listed)
-        given = [
+        arguments = [
             {"context": context, "embed": embed, "texts": listed, "shard": (number, shards)}
             for number in range(1, shards + 1)
         ]
         with console.counter("embed", "shards") as count:
-            each(embed_shard_task, given, processes=context.jobs, on_done=count)
+            each(embed_shard_task, arguments, processes=context.jobs, on_done=count)
 
 
 def embed_shard(context: BuildContext, embed: Embed, texts: Path, shard: tuple[int, int]) -> int:

@@ -64,9 +64,7 @@ def _scorers(sources: Sequence[Source]) -> dict[str, list[Any]]:
     if any(source.fields is not None and source.fields.scorer for source in sources):
         named = set(SCORERS.names())  # rows name their scorer: it may be any
     scorers = {name: SCORERS.get(name) for name in sorted(named)}
-    return {
-        name: [one.instruction, one.needs_reference, one.lettered] for name, one in scorers.items()
-    }
+    return {name: [s.instruction, s.needs_reference, s.lettered] for name, s in scorers.items()}
 
 
 def list_models(context: BuildContext, *, pool: Pool) -> StageWork:

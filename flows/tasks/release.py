@@ -270,16 +270,16 @@ def write_benchmark(
 
     tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
     if recipe.release.include_embeddings:
-        vectors, kept = read(stages["embed"], "embeddings"), tables["queries"].column("query_id")
-        tables["embeddings"] = vectors.filter(pc.is_in(vectors.column("query_id"), kept))
+        vectors, ids = read(stages["embed"], "embeddings"), tables["queries"].column("query_id")
+        tables["embeddings"] = vectors.filter(pc.is_in(vectors.column("query_id"), ids))
     if recipe.hidden_states is not None:
         tables["hidden_states"] = _in_parts(stages["hidden_states"], "hidden_states")
     if recipe.collect.agent is not None:
         tables["steps"] = kept_steps(read(stages["collect"], "steps"), tables["responses"])
     sources = stages["ingest"].figures["sources"]
     closed = [source["source"] for source in sources if source.get("redistribute_text") is False]
-    told = pc.invert(pc.is_in(tables["queries"].column("source"), pa.array(closed, pa.string())))
-    if (shown := images_table(tables["queries"].filter(told))).num_rows:
+    mask = pc.invert(pc.is_in(tables["queries"].column("source"), pa.array(closed, pa.string())))
+    if (shown := images_table(tables["queries"].filter(mask))).num_rows:
         tables["images"] = shown
     if recipe.release.zoo is not None:
         check_zoo(recipe.release.zoo, tables)

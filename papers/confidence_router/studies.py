@@ -122,8 +122,8 @@ def _tested(context: StudyContext) -> Core:
     scheme, tables = context.default_scheme(), next(iter(context.tested.values()))
 
     def made() -> Core:
-        own, beside = alike({"own": context.core, "beside": core_of(tables)}).values()
-        return trained_elsewhere(own, beside, scheme, context.scheme_beside(beside))
+        own, other = alike({"own": context.core, "beside": core_of(tables)}).values()
+        return trained_elsewhere(own, other, scheme, context.scheme_beside(other))
 
     return context.once("tested", made)
 

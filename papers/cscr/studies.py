@@ -44,8 +44,8 @@ def with_probes(stand: Stand) -> Stand:
     made = replace(context, _evaluations={})
     described = {KIND: _labels_on_probes(context.core, context)}
     made.__dict__["core"] = replace(context.core, descriptors=described)
-    told = f"{stand.unlike}, with labels on probes for descriptors"
-    return replace(stand, context=made, unlike=told)
+    difference = f"{stand.unlike}, with labels on probes for descriptors"
+    return replace(stand, context=made, unlike=difference)
 
 
 def _labels_on_probes(core: Core, context: StudyContext) -> Vectors:

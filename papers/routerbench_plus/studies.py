@@ -56,11 +56,11 @@ def _side_by_side(context: StudyContext, changed: Core, after: str) -> Sequence[
     return cells
 
 
-def _trained_on(context: StudyContext, kept: np.ndarray) -> Core:
-    """The core with the train questions outside `kept` in no part."""
+def _trained_on(context: StudyContext, mask: np.ndarray) -> Core:
+    """The core with the train questions outside `mask` in no part."""
     core, scheme = context.core, context.default_scheme()
     split = core.splits[scheme].copy()
-    split[(split == "train") & ~kept] = ""
+    split[(split == "train") & ~mask] = ""
     return replace(core, splits={**core.splits, scheme: split})
 
 
@@ -81,8 +81,8 @@ def without_redundant(context: StudyContext) -> Sequence[StudyCell]:
     """Trained without redundant tasks, tested on all (Figure 11)."""
     gone = redundant_tasks(context)
     number = StudyCell("tasks left out of training", "number", float(len(gone)), "count")
-    kept = ~np.isin(context.core.tasks, gone)
-    return [*_side_by_side(context, _trained_on(context, kept), "without"), number]
+    mask = ~np.isin(context.core.tasks, gone)
+    return [*_side_by_side(context, _trained_on(context, mask), "without"), number]
 
 
 def pruned(context: StudyContext) -> Sequence[StudyCell]:
@@ -90,8 +90,8 @@ def pruned(context: StudyContext) -> Sequence[StudyCell]:
     core = context.core
     target = max(2, round(KEPT * core.n_models))
     left = prune(dict(context.tables), trade_off=0.5, target=target)
-    kept = set(left.kept["models"].column("model_id").to_pylist())
-    names = tuple(name for name in core.model_ids if name in kept)
+    model_ids = set(left.kept["models"].column("model_id").to_pylist())
+    names = tuple(name for name in core.model_ids if name in model_ids)
     cells = _side_by_side(context, core.with_models(names), "pruned")
     return [*cells, StudyCell("models kept", "number", float(len(names)), "count")]
 

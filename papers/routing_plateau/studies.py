@@ -273,12 +273,12 @@ def knn_against_trained(context: StudyContext) -> Sequence[StudyCell]:
     why = "kNN gives no probabilities here"
     if context.zoo is None:
         why = "needs the winners' scores on train: run through `routeyard reproduce`"
-    kept = {name: value for name, value in bce.items() if name in of}
-    others = [value - bce["knn"] for name, value in kept.items() if name != "knn" and "knn" in bce]
+    loss = {name: value for name, value in bce.items() if name in of}
+    others = [value - bce["knn"] for name, value in loss.items() if name != "knn" and "knn" in bce]
     cells.append(StudyCell("kNN", "train BCE", bce.get("knn"), note=None if "knn" in bce else why))
     cells.append(StudyCell("kNN", "Δ from", min(others, default=None)))
     cells.append(StudyCell("kNN", "Δ to", max(others, default=None)))
-    cells += [StudyCell(name, "train BCE", value) for name, value in kept.items() if name != "knn"]
+    cells += [StudyCell(name, "train BCE", value) for name, value in loss.items() if name != "knn"]
     if "knn" not in of or not hard.any():
         why = "no kNN, or no hard question"
         return [*cells, *(StudyCell("kNN", n, note=why) for n in ("hard accuracy", "median Δ"))]
@@ -422,17 +422,17 @@ def tuning_hits(
     }
 
 
-def _common(found: Mapping[str, Mapping[Place, Floats]]) -> tuple[list[str], list[Place]]:
+def _common(hits: Mapping[str, Mapping[Place, Floats]]) -> tuple[list[str], list[Place]]:
     """Routers that learn and have every place, and the places, the plainest first.
 
     Where no router has every place: all that learn, and the places that all of them have.
     """
-    learn = sorted(name for name in found if name != REFERENCE_ROUTER)
-    places = set().union(*(found[name] for name in learn))
-    routers = [name for name in learn if places <= set(found[name])]
+    learn = sorted(name for name in hits if name != REFERENCE_ROUTER)
+    places = set().union(*(hits[name] for name in learn))
+    routers = [name for name in learn if places <= set(hits[name])]
     if not routers:
         routers = learn
-        places = set.intersection(*(set(found[name]) for name in learn)) if learn else set()
+        places = set.intersection(*(set(hits[name]) for name in learn)) if learn else set()
     return routers, sorted(places, key=lambda p: (p[3], p[2], p[0], p[1]))
 
 

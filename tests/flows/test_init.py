@@ -111,7 +111,7 @@ def write(folder: Path, name: str) -> Path:
 def test_a_table_becomes_a_recipe_without_a_fault(name: str, tmp_path: Path) -> None:
     path = write(tmp_path, name)
     recipe = tmp_path / "recipes" / "mine.yaml"
-    done = start_recipe(recipe, str(path), given={})
+    done = start_recipe(recipe, str(path), fields={})
     rows, _, scorer, first = CASES[name]
     assert done.lacks == []
     assert faults(str(recipe)) == []
@@ -128,7 +128,7 @@ def test_what_cannot_be_known_is_said_and_not_made_up(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     story = [{"question": f"Tell me a story about {k}."} for k in CAPITALS]
     path.write_text("".join(json.dumps(row) + "\n" for row in story))
-    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields={})
     assert done.scorer.scorer == "none"
     assert "no column holds the answers" in done.lacks[0]
     assert "LACKS: no column holds the answers" in done.recipe.read_text()
@@ -136,7 +136,7 @@ def test_what_cannot_be_known_is_said_and_not_made_up(tmp_path: Path) -> None:
     rows = [{"question": f"Which of these is it, {i}?", "options": ["a", "b", "c"], "label": 1}
             for i in range(6)]  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = start_recipe(tmp_path / "b.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "b.yaml", str(path), fields={})
     assert "from 0 or from 1" in done.lacks[0]
 
 
@@ -217,7 +217,7 @@ def test_shapes_of_columns(name: str, tmp_path: Path) -> None:
     rows = LACKING[name] if isinstance(wanted, str) else wanted[0]
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields={})
     if isinstance(wanted, str):
         assert any(wanted in one for one in done.lacks), done.lacks
         return
@@ -241,7 +241,7 @@ def test_wrong_options_are_mixed_with_the_right_one(tmp_path: Path) -> None:
             for k, v in CAPITALS.items()]  # fmt: skip
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields={})
     checked, base = load(str(done.recipe))
     queries = ingest(checked.sources, base=base).queries.to_pylist()
     right = [q["choices"]["ABCD".index(q["references"][0])] for q in queries]
@@ -269,7 +269,7 @@ def test_options_that_are_objects_are_taken_by_their_texts(name: str, tmp_path: 
             for i in range(6)]  # fmt: skip
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields={})
     assert done.lacks == []
     checked, base = load(str(done.recipe))
     query = ingest(checked.sources, base=base).queries.to_pylist()[0]
@@ -282,7 +282,7 @@ def test_options_that_are_objects_of_objects_are_said(tmp_path: Path) -> None:
             for i in range(6)]  # fmt: skip
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields={})
     assert any("'options', whose options are objects" in one for one in done.lacks)
     assert "choices" not in done.guess.fields
 
@@ -293,7 +293,7 @@ def test_a_hole_among_the_options_is_said_before_a_build_finds_it(tmp_path: Path
             for i in range(6)]  # fmt: skip
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields={})
     assert any("1 of 6 rows have an option without a text" in one for one in done.lacks)
 
 
@@ -305,7 +305,7 @@ def test_a_question_within_an_object_is_found_or_named(given: str | None, tmp_pa
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     named = {} if given is None else {"question": given}
-    done = start_recipe(tmp_path / "a.yaml", str(path), given=named)
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields=named)
     assert done.lacks == []
     checked, base = load(str(done.recipe))
     query = ingest(checked.sources, base=base).queries.to_pylist()[0]
@@ -335,7 +335,7 @@ def test_the_parts_of_a_nested_answer_are_not_the_answers(
             for k, v in CAPITALS.items()]  # fmt: skip
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields={})
     if known:
         checked, base = load(str(done.recipe))
         queries = ingest(checked.sources, base=base).queries.to_pylist()
@@ -347,13 +347,13 @@ def test_the_parts_of_a_nested_answer_are_not_the_answers(
 def test_a_person_knows_better(tmp_path: Path) -> None:
     path = write(tmp_path, "plain")
     given = {"question": "answer", "references": "question"}
-    done = start_recipe(tmp_path / "a.yaml", str(path), given=given, scorer="f1")
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields=given, scorer="f1")
     assert done.guess.fields["question"] == "answer"
     assert load(str(tmp_path / "a.yaml"))[0].sources[0].scorer == "f1"
     with pytest.raises(BadInput, match="no column 'anwser'"):
-        start_recipe(tmp_path / "b.yaml", str(path), given={"references": "anwser"})
+        start_recipe(tmp_path / "b.yaml", str(path), fields={"references": "anwser"})
     with pytest.raises(BadInput, match="exists already"):
-        start_recipe(tmp_path / "a.yaml", str(path), given={})
+        start_recipe(tmp_path / "a.yaml", str(path), fields={})
 
 
 def test_the_pool_comes_from_the_providers_own_list(
@@ -361,11 +361,11 @@ def test_the_pool_comes_from_the_providers_own_list(
 ) -> None:
     path = write(tmp_path, "plain")
     with endpoint(*(f"m{i}" for i in range(9))) as served:
-        done = start_recipe(tmp_path / "a.yaml", str(path), given={}, provider=served.url)
+        done = start_recipe(tmp_path / "a.yaml", str(path), fields={}, provider=served.url)
         monkeypatch.setenv("OPENAI_BASE_URL", served.url)
-        start_recipe(tmp_path / "b.yaml", str(path), given={}, models=["m3"])
+        start_recipe(tmp_path / "b.yaml", str(path), fields={}, models=["m3"])
         with pytest.raises(BadInput, match="lists no model 'm33'"):
-            start_recipe(tmp_path / "c.yaml", str(path), given={}, models=["m33"])
+            start_recipe(tmp_path / "c.yaml", str(path), fields={}, models=["m33"])
     pool = load(str(tmp_path / "a.yaml"))[0].pool
     assert len(pool.models) == 5
     assert all(model.price_in is None for model in pool.models)  # it lists none: not free
@@ -408,17 +408,17 @@ def test_questions_and_answers_in_one_place_are_told_apart(tmp_path: Path) -> No
     both = tmp_path / "both.jsonl"
     both.write_text("".join(json.dumps(row) + "\n" for row in [*questions, *answers]))
     with pytest.raises(BadInput, match="rows of different kinds") as caught:
-        start_recipe(tmp_path / "r.yaml", str(both), given={})
+        start_recipe(tmp_path / "r.yaml", str(both), fields={})
     assert "8 of 12 looked at, row 5 first, have id, model, output, tokens" in str(caught.value)
     folder = tmp_path / "folder"
     folder.mkdir()
     for name, rows in (("questions", questions), ("answers", answers)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(BadInput, match=r"questions\.jsonl first"):
-        start_recipe(tmp_path / "r.yaml", str(folder), given={})
+        start_recipe(tmp_path / "r.yaml", str(folder), fields={})
     (folder / "answers.jsonl").unlink()
     (folder / "answers.csv").write_text("id\nq1\n")
-    done = start_recipe(tmp_path / "r.yaml", str(folder), given={})
+    done = start_recipe(tmp_path / "r.yaml", str(folder), fields={})
     assert done.unread == ["answers.csv (only *.jsonl files are read)"]
     assert done.guess.fields["question"] == "question"
 
@@ -428,7 +428,7 @@ def test_rows_that_leave_keys_out_are_of_one_kind(tmp_path: Path) -> None:
     del rows[2]["level"], rows[4]["answer"]
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert start_recipe(tmp_path / "r.yaml", str(path), given={}).guess.fields["question"]
+    assert start_recipe(tmp_path / "r.yaml", str(path), fields={}).guess.fields["question"]
 
 
 def test_empty_cells_of_a_table_are_left_out_and_listed(tmp_path: Path) -> None:
@@ -440,7 +440,7 @@ def test_empty_cells_of_a_table_are_left_out_and_listed(tmp_path: Path) -> None:
     lines[9] = "Q-8;How much is 8 and 8?;;;"
     path = tmp_path / "faq.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8-sig")
-    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields={})
     assert done.lacks == []
     assert done.guess.fields == {
         "question": "Prompt text", "references": "Gold", "id": "Ref #", "task": "Subject area",
@@ -459,7 +459,7 @@ def test_a_folder_of_empty_files_is_refused_by_name(tmp_path: Path) -> None:
     (folder := tmp_path / "data").mkdir()
     (folder / "empty.jsonl").touch()
     with pytest.raises(BadInput, match="has no rows"):
-        start_recipe(tmp_path / "recipe.yaml", str(folder), given={})
+        start_recipe(tmp_path / "recipe.yaml", str(folder), fields={})
 
 
 def test_the_end_of_a_file_counts_as_its_start_does(tmp_path: Path) -> None:
@@ -468,7 +468,7 @@ def test_the_end_of_a_file_counts_as_its_start_does(tmp_path: Path) -> None:
     rows += [{"question": f"Who was number {i}?", "answer": f"Saint Peter {i}"} for i in range(900)]
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    done = start_recipe(tmp_path / "a.yaml", str(path), fields={})
     assert done.rows == 200
     assert done.scorer.scorer != "numeric"
 

@@ -32,7 +32,7 @@ def started(name: str, folder: Path) -> NewRecipe:
     ]
     path = folder / f"{name}.jsonl"
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    return start_recipe(folder / f"{name}.yaml", str(path), given={})
+    return start_recipe(folder / f"{name}.yaml", str(path), fields={})
 
 
 def catalogued(name: str) -> list[dict[str, Any]]:

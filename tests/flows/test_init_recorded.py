@@ -67,7 +67,7 @@ def test_answers_are_not_taken_for_questions(
 ) -> None:
     path = lines(tmp_path / "runs.jsonl", rows)
     with pytest.raises(BadInput, match="recorded answers, not questions") as caught:
-        start_recipe(tmp_path / "r.yaml", str(path), given={})
+        start_recipe(tmp_path / "r.yaml", str(path), fields={})
     assert says in str(caught.value)
     assert "--recording" in str(caught.value)
     assert not (tmp_path / "r.yaml").exists()
@@ -78,17 +78,17 @@ def test_a_folder_whose_most_files_are_answers_says_what_lies_beside_them(tmp_pa
     table(folder / "questions.csv", QUESTIONS)
     lines(folder / "runs.jsonl", ANSWERS * 9)
     with pytest.raises(BadInput, match=r"beside it are questions\.csv"):
-        start_recipe(tmp_path / "r.yaml", str(folder), given={})
+        start_recipe(tmp_path / "r.yaml", str(folder), fields={})
 
 
 def test_questions_that_a_model_wrote_are_questions(tmp_path: Path) -> None:
     rows = [{"question": f"What is {i} + 1?", "answer": str(i + 1), "model": "writer"}
             for i in range(8)]  # fmt: skip
-    done = start_recipe(tmp_path / "r.yaml", str(lines(tmp_path / "q.jsonl", rows)), given={})
+    done = start_recipe(tmp_path / "r.yaml", str(lines(tmp_path / "q.jsonl", rows)), fields={})
     assert done.guess.fields["references"] == "answer"
     # A person who names the question knows better.
     repeated = lines(tmp_path / "t.jsonl", [*rows, *rows])
-    done = start_recipe(tmp_path / "s.yaml", str(repeated), given={"question": "question"})
+    done = start_recipe(tmp_path / "s.yaml", str(repeated), fields={"question": "question"})
     assert done.guess.fields["question"] == "question"
 
 
@@ -121,13 +121,13 @@ def test_an_id_that_only_the_recording_tells(tmp_path: Path) -> None:
     )  # fmt: skip
     rows = [{"query": f"x:{i} of 8 in all", "model": "m", "output": str(i + 1)} for i in range(8)]
     answers = lines(tmp_path / "a.jsonl", rows)
-    done = start_recipe(tmp_path / "r.yaml", str(questions), given={}, recording=str(answers))
+    done = start_recipe(tmp_path / "r.yaml", str(questions), fields={}, recording=str(answers))
     assert done.guess.fields["id"] == "urn"
     assert done.lacks == []
     assert faults(str(tmp_path / "r.yaml")) == []
     # Nothing of the questions is named: said, not made up.
     lines(answers, [{**row, "query": f"other-{i}"} for i, row in enumerate(rows)])
-    done = start_recipe(tmp_path / "s.yaml", str(questions), given={}, recording=str(answers))
+    done = start_recipe(tmp_path / "s.yaml", str(questions), fields={}, recording=str(answers))
     assert "no column of the questions holds the values" in done.lacks[0]
 
 
@@ -139,7 +139,7 @@ def test_rows_of_a_recording_that_name_no_model_are_counted(tmp_path: Path) -> N
     rows[3]["item"] = ""
     questions, answers = table(tmp_path / "q.csv", QUESTIONS), table(tmp_path / "runs.csv", rows)
     recipe = tmp_path / "r.yaml"
-    done = start_recipe(recipe, str(questions), given={}, recording=str(answers))
+    done = start_recipe(recipe, str(questions), fields={}, recording=str(answers))
     assert done.lacks == [
         "4 of 16 rows of the recording name no model in 'LLM name' (row 2 of runs.csv, row 10 "
         "of runs.csv, row 11 of runs.csv and 1 more): give them one, or take them out; a build "
@@ -169,7 +169,7 @@ def test_scores_beside_the_questions_become_a_recipe_that_builds(
         rows = [{"id": i, "answer": f"because {i}", **row} for i, row in enumerate(rows)]
     path = table(tmp_path / "wide.csv", rows)
     recipe = tmp_path / "r.yaml"
-    done = start_recipe(recipe, str(path), given={})
+    done = start_recipe(recipe, str(path), fields={})
     assert done.lacks == []
     assert done.scorer.scorer == "given"
     # The one column without a gap is a model's, and not the answers.
@@ -192,7 +192,7 @@ def test_scores_beside_the_questions_become_a_recipe_that_builds(
 def test_one_column_of_numbers_is_no_table_of_scores(tmp_path: Path) -> None:
     rows = [{"question": f"Which number follows {i}?", "difficulty": i / 8, "is_hard": i % 2,
              "answer": str(i + 1)} for i in range(8)]  # fmt: skip
-    done = start_recipe(tmp_path / "r.yaml", str(lines(tmp_path / "q.jsonl", rows)), given={})
+    done = start_recipe(tmp_path / "r.yaml", str(lines(tmp_path / "q.jsonl", rows)), fields={})
     assert done.scorer.scorer == "numeric"
 
 
@@ -212,7 +212,7 @@ def test_units_and_scales_of_a_recording_are_those_of_any_results(tmp_path: Path
              100 * (i % 2), "latency_ms": 1500, "cost_cents": 2, "stop_reason": "length"}
             for m in ("big", "small") for i, q in enumerate(QUESTIONS)]  # fmt: skip
     questions, answers = table(tmp_path / "q.csv", QUESTIONS), table(tmp_path / "runs.csv", rows)
-    start_recipe(tmp_path / "r.yaml", str(questions), given={}, recording=str(answers))
+    start_recipe(tmp_path / "r.yaml", str(questions), fields={}, recording=str(answers))
     checked, _ = load(str(tmp_path / "r.yaml"))
     fields = checked.collect.recorded[0].fields.model_dump(exclude_none=True)
     read = {name: compile_field(str(of), where="test")(rows[1]) for name, of in fields.items()}
@@ -222,5 +222,5 @@ def test_units_and_scales_of_a_recording_are_those_of_any_results(tmp_path: Path
     # Without a column that names the question, that is what the recipe lacks.
     nameless = [{k: v for k, v in row.items() if k != "item"} for row in rows]
     answers = table(tmp_path / "n.csv", nameless)
-    done = start_recipe(tmp_path / "n.yaml", str(questions), given={}, recording=str(answers))
+    done = start_recipe(tmp_path / "n.yaml", str(questions), fields={}, recording=str(answers))
     assert "names the question: fields.query" in done.lacks[0]

@@ -63,7 +63,7 @@ def test_a_seldom_suite_at_the_end_of_a_file_is_read(tmp_path: Path) -> None:
             for m in ("x", "y") for i in range(300)]  # fmt: skip
     rows += [{**row, "id": f"b{n}", "dataset": "d2"} for n, row in enumerate(rows[:2])]
     rows[-1]["model"] = "y"
-    done = start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "a.csv", rows)), given={})
+    done = start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "a.csv", rows)), fields={})
     asked = pq.read_table(tmp_path / "r-data" / "queries.parquet").to_pylist()
     assert {row["task"] for row in asked} == {"d1", "d2"}
     assert done.scorer.scorer == "given"
@@ -76,7 +76,7 @@ def test_decoding_modes_are_arms_and_seeds_are_samples(tmp_path: Path) -> None:
     ]  # fmt: skip
     path = tmp_path / "runs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    start_recipe(tmp_path / "r.yaml", str(path), given={})
+    start_recipe(tmp_path / "r.yaml", str(path), fields={})
     asked = pq.read_table(tmp_path / "r-data" / "queries.parquet")
     answers = pq.read_table(tmp_path / "r-data" / "responses.parquet").to_pylist()
     assert asked.num_rows == 12
@@ -91,7 +91,7 @@ def test_questions_that_are_their_own_ids_have_texts(tmp_path: Path) -> None:
     rows = [{"model": m, "question": f"What is {i} + {i}?", "score": i % 2}
             for m in ("x", "y") for i in range(12)]  # fmt: skip
     path = table(tmp_path / "runs.csv", rows)
-    start_recipe(tmp_path / "r.yaml", str(path), given={})
+    start_recipe(tmp_path / "r.yaml", str(path), fields={})
     checked, _ = load(str(tmp_path / "r.yaml"))
     assert checked.sources[0].redistribute_text
     assert [rule.rule for rule in checked.curate] == ["dedup"]
@@ -101,7 +101,7 @@ def test_answers_without_questions_keep_their_own_texts(tmp_path: Path) -> None:
     # No licence forbids anything: the release held back what the models had answered.
     rows = [{"model": m, "id": f"q{i}", "output": f"It is {i}.", "score": i % 2}
             for m in ("x", "y") for i in range(12)]  # fmt: skip
-    start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "runs.csv", rows)), given={})
+    start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "runs.csv", rows)), fields={})
     checked, _ = load(str(tmp_path / "r.yaml"))
     assert checked.sources[0].redistribute_text
     assert checked.curate == []
@@ -115,7 +115,7 @@ def test_what_was_asked_is_stated_beside_each_answer(
              "score": i % 2} for m in ("x", "y", "z") for i in range(12)]  # fmt: skip
     if reworded:
         rows[-1]["prompt"] = "Name a prime above 100."
-    start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "runs.csv", rows)), given={})
+    start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "runs.csv", rows)), fields={})
     assert run(["recipe", "check", str(tmp_path / "r.yaml")]) == 0
     said = capsys.readouterr().out
     assert "rests on the ids alone" not in said
@@ -130,13 +130,13 @@ def test_rows_of_models_that_no_score_is_read_of_are_no_questions(
     rows = [{"model": m, "question_id": f"p{i}", column: cells[i % 2]}
             for m in ("gpt-4o", "qwen-7b") for i in range(40)]  # fmt: skip
     with pytest.raises(SourceError, match="no answers of models were found"):
-        start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "t.csv", rows)), given={})
+        start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "t.csv", rows)), fields={})
 
 
 def test_columns_that_may_be_scores_of_models_are_asked_for(tmp_path: Path) -> None:
     rows = [{"id": f"p{i}", "question": f"What is the value of thing {i}?", "answer": str(i),
              "alpha": 100 * (i % 2), "beta": 100 * (i % 3 == 0)} for i in range(40)]  # fmt: skip
-    done = start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "t.csv", rows)), given={})
+    done = start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "t.csv", rows)), fields={})
     assert any("alpha, beta are taken for models" in one for one in done.lacks)
 
 
@@ -144,7 +144,7 @@ def test_a_leaderboard_is_refused_with_its_reason(tmp_path: Path) -> None:
     rows = [{"model": f"m{i}", "math": 40.5 + i, "code": 30.25 + i, "law": 50.0} for i in range(9)]
     path = table(tmp_path / "board.csv", rows)
     with pytest.raises(BadInput, match="aggregates, not answers"):
-        start_recipe(tmp_path / "r.yaml", str(path), given={})
+        start_recipe(tmp_path / "r.yaml", str(path), fields={})
 
 
 #: Folder below `shapes` → models and questions.
@@ -158,7 +158,7 @@ SHAPES = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_recipes_of_public_results_have_no_fault(name: str, data: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "r.yaml"
-    start_recipe(recipe, str(data / "shapes" / name), given={})
+    start_recipe(recipe, str(data / "shapes" / name), fields={})
     assert faults(str(recipe)) == []
     models, questions = SHAPES[name]
     assert len(load(str(recipe))[0].pool.models) == models

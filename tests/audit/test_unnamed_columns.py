@@ -1,0 +1,197 @@
+"""Columns that no role took, and counts that do not follow texts: in files as strangers write them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from routeyard.flows.audits import audit_path
+
+Row = dict[str, Any]
+ARMS = {"oak-large": 0.8, "elm-mid": 0.65, "fir-mini": 0.5, "ash-nano": 0.4}
+NEW = {
+    "never_right", "other_arm_named", "score_contradicted", "usage_contradicted",
+    "tokens_unlike_texts",
+}  # fmt: skip
+_WORDS = np.array(["count", "the", "stones", "that", "a", "mason", "lays", "before", "noon", "if", "each", "wall", "needs", "more"])
+
+
+def honest(seed: int = 5, questions: int = 150) -> list[Row]:
+    """An honest matrix with columns that no role takes: some of the question, some of the arm."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for q in range(questions):
+        hard, length = random.normal(0, 1.2), int(random.integers(5, 120))
+        prompt = " ".join(random.choice(_WORDS, length))
+        topic = str(random.choice(["walls", "roofs", "roads"]))
+        for k, (arm, skill) in enumerate(ARMS.items()):
+            odds = np.log(skill / (1 - skill)) - hard
+            score = int(random.random() < 1 / (1 + np.exp(-odds)))
+            said = " ".join(random.choice(_WORDS, int(random.integers(3, 60))))
+            rows.append({
+                "model": arm, "question_id": f"q{q}", "question": prompt, "response": said,
+                "score": score, "prompt_tokens": 7 + k + length * 13 // 10,
+                "completion_tokens": 1 + len(said.split()) * 13 // 10,
+                "cost": round(1e-6 * (k + 1) * (length + 3 * len(said.split())), 9),
+                "section": topic, "level": int(np.clip(np.round(hard), -1, 3)),
+                "partly": min(1.0, score + 0.25 * int(random.integers(0, 3))),
+                "lenient": int(score or random.random() < 0.15), "shard": int(random.integers(0, 3)),
+                "origin": f"lab {k}", "streamed": bool(random.random() < 0.5),
+            })  # fmt: skip
+    return rows
+
+
+def findings(path: Path, rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """Kind → what each finding of it is about and says, of a file with these rows."""
+    rows = list(rows)
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    else:
+        with path.open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(
+                stream, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ","
+            )
+            writer.writeheader()
+            writer.writerows(rows)
+    page = audit_path(path)
+    kinds: dict[str, tuple[str, ...]] = {}
+    for item in page.findings:
+        kinds[item.kind] = (*kinds.get(item.kind, ()), f"{item.about}: {item.says}; {item.effect}")
+    return kinds
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".tsv"])
+@pytest.mark.parametrize("seed", range(4))
+def test_honest_columns_are_no_finding(tmp_path: Path, suffix: str, seed: int) -> None:
+    found = findings(tmp_path / f"honest{suffix}", honest(seed))
+    assert not NEW & found.keys(), found
+
+
+#: Name of a column → what it says of an answer that was graded, and of one that was not.
+FLAGS: dict[str, tuple[Any, Any]] = {
+    "judge_failed": (False, True),
+    "graded": (1, 0),
+    "parse_error": ("", "no JSON object"),
+    "judge_verdict_raw": ("A", None),
+    "grader_exit_code": (0, 137),
+    "http": (200, 529),
+    "verdict_source": ("judge", "fallback"),
+    "is_valid_json": (True, False),
+    "extraction": ("ok", "failed"),
+    "note du juge": ("lue", "illisible"),
+    "評価": ("済", "未"),
+    "evaluator_state": ("FINISHED", "KILLED"),
+    "retries_left": ("3", "0"),
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_value_under_which_nothing_is_right_is_named(
+    tmp_path: Path, name: str, suffix: str
+) -> None:
+    """35 % of one arm were never graded and count as wrong."""
+    random = np.random.default_rng(len(name))
+    graded, not_graded = FLAGS[name]
+    rows = honest()
+    for row in rows:
+        lost = random.random() < (0.35 if row["model"] == "elm-mid" else 0.02)
+        row[name] = not_graded if lost else graded
+        row["score"] = 0 if lost else row["score"]
+    found = findings(tmp_path / f"flags{suffix}", rows)
+    assert any(says.startswith(name) and "elm-mid" in says for says in found["never_right"]), found
+    assert not (NEW - {"never_right"}) & found.keys()
+
+
+def test_a_flag_on_a_third_of_all_rows_is_a_doubt_and_the_ranking_is_told(tmp_path: Path) -> None:
+    rows = honest()
+    for number, row in enumerate(rows):
+        row["checked"] = number % 3 != 0
+        row["score"] *= row["checked"]
+    assert "%" in findings(tmp_path / "third.csv", rows)["never_right"][0]
+
+
+def test_a_column_that_repeats_the_score_is_none(tmp_path: Path) -> None:
+    rows = [row | {"outcome_word": "good" if row["score"] else "bad"} for row in honest()]
+    assert not NEW & findings(tmp_path / "repeats.csv", rows).keys()
+
+
+@pytest.mark.parametrize("name", ["source_model", "run_of", "modèle d'origine", "producer"])
+def test_rows_whose_column_names_another_arm(tmp_path: Path, name: str) -> None:
+    rows = honest()
+    for number, row in enumerate(rows):
+        foreign = row["model"] == "fir-mini" and number % 8 < 3
+        row[name] = "oak-large" if foreign else row["model"]
+    found = findings(tmp_path / "foreign.jsonl", rows)
+    (says,) = found.get("other_arm_named") or found["foreign_rows"]
+    assert says.startswith("fir-mini")
+    assert "oak-large" in says
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "measure"),
+    [
+        ("score_contradicted", "final_label", "score"),
+        ("usage_contradicted", "billed_dollars_x", "cost"),
+        ("usage_contradicted", "n_out", "completion_tokens"),
+    ],
+)
+def test_a_column_that_equals_a_figure_but_in_some_rows(
+    tmp_path: Path, kind: str, name: str, measure: str
+) -> None:
+    rows = honest()
+    for number, row in enumerate(rows):
+        odd = number % 50 == 7
+        row[name] = (
+            row[measure]
+            if not odd
+            else (1 - row["score"] if measure == "score" else 3 * row[measure])
+        )
+    found = findings(tmp_path / "contradicts.csv", rows)
+    assert kind in found, found
+    assert repr(name) in found[kind][0]
+
+
+def _constant(row: Row, random: np.random.Generator) -> None:
+    row["prompt_tokens"] = 40
+
+
+def _mostly(row: Row, random: np.random.Generator) -> None:
+    row["prompt_tokens"] = 40 if random.random() < 0.8 else row["prompt_tokens"]
+
+
+def _drawn(row: Row, random: np.random.Generator) -> None:
+    row["prompt_tokens"] = int(random.integers(20, 160))
+
+
+def _answers(row: Row, random: np.random.Generator) -> None:
+    row["completion_tokens"] = 128
+
+
+def _drawn_answers(row: Row, random: np.random.Generator) -> None:
+    row["completion_tokens"] = int(random.integers(5, 80))
+
+
+def _of_the_id(row: Row, random: np.random.Generator) -> None:
+    row["prompt_tokens"] = 50 + int(row["question_id"][1:]) * 37 % 90
+
+
+@pytest.mark.parametrize(
+    "invent", [_constant, _mostly, _drawn, _answers, _drawn_answers, _of_the_id]
+)
+def test_invented_counts_are_named_with_their_arm(
+    tmp_path: Path, invent: Callable[[Row, np.random.Generator], None]
+) -> None:
+    random = np.random.default_rng(9)
+    rows = honest()
+    for row in rows:
+        if row["model"] == "ash-nano":
+            invent(row, random)
+    found = findings(tmp_path / "metering.csv", rows)
+    assert [says.partition(":")[0] for says in found["tokens_unlike_texts"]] == ["ash-nano"], found
