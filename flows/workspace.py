@@ -27,7 +27,7 @@ from routeyard.flows.tracking import counts, log
 from routeyard.pipelines.common import machine as memory
 from routeyard.pipelines.common.files import names, sha256
 from routeyard.pipelines.common.registry import Registry
-from routeyard.pipelines.common.staging import alone, beside, place, staging, write_json
+from routeyard.pipelines.common.staging import alone, place, staging, temporary_path, write_json
 from routeyard.schemas import CONTRACTS, VERDICTS
 from routeyard.schemas.errors import BadInput
 
@@ -455,7 +455,7 @@ def clear(folder: Path) -> bool:
     """
     if not os.path.lexists(folder):
         return False
-    aside = beside(folder)
+    aside = temporary_path(folder)
     try:
         folder.rename(aside)
     except FileNotFoundError:

@@ -59,9 +59,9 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, asked: list[str], damage) 
 def test_what_a_killed_process_left_is_swept(tmp_path: Path, asked: list[str]) -> None:
     run(tmp_path)
     (path,) = tmp_path.rglob("*.parquet")
-    from routeyard.pipelines.common.staging import beside
+    from routeyard.pipelines.common.staging import temporary_path
 
-    left = beside(path)
+    left = temporary_path(path)
     left = left.with_name(left.name.rpartition(".")[0] + f".{2**22 - 3}")
     left.write_bytes(b"half")
     path.unlink()

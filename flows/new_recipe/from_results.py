@@ -223,7 +223,7 @@ def refuse_answers(
 
     asked, why = guess.fields.get("question"), guess.reasons.get("question", "")
     result = answers_of(table.rows)
-    if result is None or guess.given("question"):
+    if result is None or guess.is_named("question"):
         return
     # `answer text` has the name of a question as well as that of an answer.
     named = why.startswith("by its name") and asked != result.get("text")
@@ -339,7 +339,7 @@ def _join(asked: set[str], query: str, guess: Guess, table: Table) -> list[str]:
         texts = [str(item) for item in seen]
         return sum(text in asked for text in texts) if len(set(texts)) == len(texts) else 0.0
 
-    if guess.given("id") or ("id" in guess.fields and share(table.values(guess.fields["id"]))):
+    if guess.is_named("id") or ("id" in guess.fields and share(table.values(guess.fields["id"]))):
         return []
     best = max(table.columns, key=lambda name: share(table.seen(name)))
     if not share(table.seen(best)):

@@ -348,7 +348,7 @@ def apply_rules(
             result["splits"] = split_queries(
                 result["queries"],
                 result.get("duplicates"),
-                beside=result.get("splits"),
+                existing=result.get("splits"),
                 **split.model_dump(),
             )
         for name, table in result.items():

@@ -44,8 +44,8 @@ class Answers:
         """What `make` finds; made once, for several checks."""
         if name not in self._kept:
             self._kept[name] = make(self)
-        kept: T = self._kept[name]
-        return kept
+        value: T = self._kept[name]
+        return value
 
     @cached_property
     def free_rows(self) -> Mask:
@@ -134,7 +134,7 @@ class Answers:
 
     def different(self, column: str) -> pa.DictionaryArray:
         """A column with each different text once: long texts are compared by several checks."""
-        return self.cached(f"different {column}", lambda one: one.texts(column).dictionary_encode())
+        return self.cached(f"different {column}", lambda a: a.texts(column).dictionary_encode())
 
     def equal(self, column: str) -> Codes:
         """(n,) one number for equal texts of a column, −1 where the text is missing.

@@ -255,28 +255,28 @@ class Effect:
     moved: float
 
 
-def effect(answers: Answers, found: Found, mends: Mends) -> Effect:
+def effect(answers: Answers, finding: Found, mends: Mends) -> Effect:
     """The leaderboard by accuracy, or by mean cost, with and without what was found."""
-    if found.before is not None and found.after is not None:
-        return _told(answers.arms, found.before, found.after, "score")
-    if mends == "nothing" or not len(found.rows):
+    if finding.before is not None and finding.after is not None:
+        return _leaderboard_change(answers.arms, finding.before, finding.after, "score")
+    if mends == "nothing" or not len(finding.rows):
         return Effect("the leaderboard stays as it is", 0, 0.0)
     column = "score" if mends == "score" else "cost_usd"
     values, arm = answers.numbers(column), answers.arm
     size = len(answers.arms)
     before = means(arm, values, size)
-    if found.swap is not None:
+    if finding.swap is not None:
         arm = arm.copy()
-        arm[found.rows] = found.swap
+        arm[finding.rows] = finding.swap
         after = means(arm, values, size)
     else:
         left = values.copy()
-        left[found.rows] = np.nan
+        left[finding.rows] = np.nan
         after = means(arm, left, size)
-    return _told(answers.arms, before, after, mends)
+    return _leaderboard_change(answers.arms, before, after, mends)
 
 
-def _told(arms: list[str], before: Floats, after: Floats, mends: Mends) -> Effect:
+def _leaderboard_change(arms: list[str], before: Floats, after: Floats, mends: Mends) -> Effect:
     both = ~np.isnan(before) & ~np.isnan(after)
     gone = [arms[k] for k in np.flatnonzero(~np.isnan(before) & np.isnan(after))]
     swaps = inversions(before[both], after[both])
@@ -398,13 +398,13 @@ def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
         run.connection.execute(run.statements[_PREPARED[0]])
         run.keep(*_PREPARED[1:])
 
-        def found(kind: str) -> Iterator[Found]:
+        def findings(kind: str) -> Iterator[Found]:
             for some in run.table(kind).to_batches(1):
                 item = dict(zip(some.schema.names, some.columns, strict=True))
                 rows = item.pop("rows").flatten().to_numpy()
                 yield Found(rows=rows, **{name: values[0].as_py() for name, values in item.items()})
 
-        yield found
+        yield findings
 
 
 _SCORE = ("score",)
@@ -512,8 +512,8 @@ def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAu
             if missing is not None:
                 lacking[check.kind] = missing
                 continue
-            told = check.find(answers) if check.find else asked(check.kind)
-            findings += [_finding(answers, check, *some) for some in by_severity(told)]
+            results = check.find(answers) if check.find else asked(check.kind)
+            findings += [_finding(answers, check, *some) for some in by_severity(results)]
     looked_at = {
         "answers": len(answers),
         "arms": len(answers.arms),

@@ -70,7 +70,7 @@ def failed(answers: Answers) -> Mask:
 def _find_failed(answers: Answers) -> Mask:
     bad = np.zeros(len(answers), bool)
     if answers.has("status"):
-        bad |= _with_status(answers, lambda word, told: told in ("error", "timeout"))
+        bad |= _with_status(answers, lambda word, status: status in ("error", "timeout"))
         bad |= _matching(answers, "status", FAILED)
     if answers.has("error"):
         bad |= _matching(answers, "error", FAILED)
@@ -114,11 +114,11 @@ def ungraded(answers: Answers) -> Iterator[Found]:
 
 def _never_graded(answers: Answers) -> Mask:
     words = ("ungraded", "unanswered")
-    return _with_status(answers, lambda word, told: told in words or word in _UNGRADED)
+    return _with_status(answers, lambda word, status: status in words or word in _UNGRADED)
 
 
 def _never_given(answers: Answers) -> Mask:
-    return _with_status(answers, lambda word, told: told == "unanswered" or word in _NOT_GIVEN)
+    return _with_status(answers, lambda word, status: status == "unanswered" or word in _NOT_GIVEN)
 
 
 def stopped(answers: Answers) -> Iterator[Found]:

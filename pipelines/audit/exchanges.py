@@ -122,18 +122,18 @@ def _groups(answers: Answers, suites: dict[int, SuiteScores]) -> Iterator[tuple[
     largest = max(groups, key=lambda group: (len(group), -group[0]))
     for group in groups:
         rest = [a for a in range(arms) if a not in group]
-        between = np.ix_(group, rest)
-        judged = ~np.isnan(pair[between])
+        block = np.ix_(group, rest)
+        judged = ~np.isnan(pair[block])
         if group is largest or len(group) < 2 or judged.mean() < APART:
             continue
         usual = min(_within(pair, group), _within(pair, largest))
-        high = float(np.median((pair + 2 * error)[between][judged]))
+        high = float(np.median((pair + 2 * error)[block][judged]))
         if high >= max(UNRELATED, PART * usual):
             continue
         within = _within(pair, group)
         says = (
             f"their scores have a correlation of {within:.2f} with one another and of "
-            f"{float(np.nanmedian(pair[between])):.2f} with the other arms': under one id are "
+            f"{float(np.nanmedian(pair[block])):.2f} with the other arms': under one id are "
             "different questions, as where ids are numbers of rows that are in another order"
         )
         yield group, says
@@ -376,12 +376,12 @@ def _without_first(here: Floats) -> Floats:
     return left
 
 
-def _of_correlations(found: Floats, number: Floats) -> tuple[Floats, Floats]:
+def _of_correlations(matrices: Floats, number: Floats) -> tuple[Floats, Floats]:
     """Log-likelihood ratios of swaps by suites' correlations, and those expected without a swap."""
-    ratio, expected = np.full_like(found, np.nan), np.full_like(found, np.nan)
+    ratio, expected = np.full_like(matrices, np.nan), np.full_like(matrices, np.nan)
     n = np.minimum(number, QUESTIONS)
-    known = ~np.isnan(found)
-    values = np.nan_to_num(found)
+    known = ~np.isnan(matrices)
+    values = np.nan_to_num(matrices)
     alike = _alike(values, known)
     for s in np.flatnonzero(n):
         weight = (n * np.maximum(alike[s], 0.05))[:, None, None] * known

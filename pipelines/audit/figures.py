@@ -188,17 +188,17 @@ def at_random(answers: Answers) -> Iterator[Found]:
         s: (*_relation(answers, s, item), int(item.known.any(axis=0).sum()))
         for s, item in answers.cached("suite scores", suite_scores).items()
     }
-    told = {s: item for s, item in result.items() if item[1] > 0}
-    off = [s for s, (mean, error, _) in told.items() if mean + 2 * error < RANDOM]
-    rest = [mean for s, (mean, *_) in told.items() if s not in off]
-    means = [mean for mean, *_ in told.values()]
+    suites = {s: item for s, item in result.items() if item[1] > 0}
+    off = [s for s, (mean, error, _) in suites.items() if mean + 2 * error < RANDOM]
+    rest = [mean for s, (mean, *_) in suites.items() if s not in off]
+    means = [mean for mean, *_ in suites.values()]
     whole = len(off) >= len(rest) > 0 and float(np.mean(means)) < RANDOM and max(rest) < RELATED
     if whole:
-        off, rest = list(told), []
+        off, rest = list(suites), []
     if rest and (float(np.median(rest)) < RELATED or len(off) > len(rest)):
         return
     for s in off:
-        mean, _, number = told[s]
+        mean, _, number = suites[s]
         usual = f", and of {float(np.median(rest)):.2f} on the other suites" if rest else ""
         says = (
             f"scores of any two arms have a correlation of {mean:.2f} over {number:,} questions"

@@ -555,12 +555,12 @@ def _fit(votes: _Votes) -> _Parameters:
     return result
 
 
-def _posterior(votes: _Votes, given: _Parameters) -> tuple[Any, float]:
+def _posterior(votes: _Votes, parameters: _Parameters) -> tuple[Any, float]:
     """P(truth = code) [q, codes + 1 for an answer that nobody gave], and the log-likelihood."""
     from scipy.special import expit, gammaln, logsumexp
 
-    answers, weight, alpha = votes.answers, votes.weight, given.alpha
-    chance = np.clip(expit(given.skill[:, None] - given.spread * _GRID), 1e-6, 1 - 1e-6)
+    answers, weight, alpha = votes.answers, votes.weight, parameters.alpha
+    chance = np.clip(expit(parameters.skill[:, None] - parameters.spread * _GRID), 1e-6, 1 - 1e-6)
     right, wrong = np.log(chance) * weight[:, None], np.log1p(-chance) * weight[:, None]
     seen = (answers >= 0).astype(float)
     codes = range(max(int(answers.max(initial=0)) + 1, _OTHERS + 1))
@@ -583,8 +583,8 @@ def _posterior(votes: _Votes, given: _Parameters) -> tuple[Any, float]:
     given_others = (tables[:, 1:] > 0).sum(axis=1)
     unsaid = np.maximum(votes.options - 1 - given_others, 0)
     with np.errstate(divide="ignore"):
-        likely[:, 0] += np.log1p(-np.asarray(given.wrong))
-        likely[:, 1:] += np.log(np.asarray(given.wrong) / others)[..., None]
+        likely[:, 0] += np.log1p(-np.asarray(parameters.wrong))
+        likely[:, 1:] += np.log(np.asarray(parameters.wrong) / others)[..., None]
         likely[:, -1] += np.log(unsaid)
     total_of = logsumexp(likely, axis=1)
     return np.exp(likely - total_of[:, None]), float(total_of.sum())
@@ -732,10 +732,10 @@ def _review_shown(text: str, span: str) -> tuple[str, str]:
     start, end = map(int, span.split("-")) if span else (0, 0)
     part = _REVIEW_SHOWN // 4
     around = (start - part // 2, min(end, start + part) + part // 2)
-    kept = np.zeros(len(text), bool)
+    mask = np.zeros(len(text), bool)
     for first, last in ((0, part), around, (len(text) - part, len(text))):
-        kept[max(0, first) : last] = True
-    edges = np.flatnonzero(np.diff(kept, prepend=False, append=False))
+        mask[max(0, first) : last] = True
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
     out, moved, before = "", "", 0
     for first, last in edges.reshape(-1, 2).tolist():
         if out:
@@ -1140,5 +1140,5 @@ def _audit_findings(tables: Mapping[str, pa.Table]) -> list[LabelDoubt]:
 
 def _audit_shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """The values as a sentence has them: lists joined, and texts cut."""
-    texts = {name: "; ".join(one) if isinstance(one, list) else one for name, one in row.items()}
+    texts = {name: "; ".join(v) if isinstance(v, list) else v for name, v in row.items()}
     return {name: text[:60] if isinstance(text, str) else text for name, text in texts.items()}

@@ -139,7 +139,7 @@ def audit(
         connection.execute(_SQL["answers"])
         results = []
         for check in CHECKS:
-            rows = _found(connection, check)
+            rows = _rows(connection, check)
             if check == "cache_unwritten":
                 rows = sorted([*rows, *_unshared(connection, stated, names)], key=_model)
             results += [item for row in rows if (item := _finding(check, limits, *row))]
@@ -202,7 +202,7 @@ def _model(row: _Row) -> str:
     return row[0]
 
 
-def _found(connection: Any, check: str) -> list[_Row]:
+def _rows(connection: Any, check: str) -> list[_Row]:
     sql = _SQL["found"].replace("{check}", _SQL[check])
     values = {name: value for name, value in _VALUES.items() if f"${name}" in sql}
     return list(connection.execute(sql, values).fetchall())

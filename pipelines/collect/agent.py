@@ -75,9 +75,9 @@ class AgentReply:
 def system(agent: Agent, own: str | None) -> str:
     """The system message: the recipe's own first."""
     searches = agent.steps - 1
-    told = _TOLD.format(searches="once" if searches == 1 else f"{searches} times")
-    told += _BY_TOOL if agent.calls == "tools" else _BY_TEXT
-    return f"{own}\n\n{told}" if own else told
+    instructions = _TOLD.format(searches="once" if searches == 1 else f"{searches} times")
+    instructions += _BY_TOOL if agent.calls == "tools" else _BY_TEXT
+    return f"{own}\n\n{instructions}" if own else instructions
 
 
 def read(attempt: Attempt, agent: Agent) -> AgentReply:
@@ -111,7 +111,7 @@ def _call(name: Any, arguments: Any) -> tuple[str, str | None]:
 
 
 def after(
-    said: AgentReply, found: tuple[str, ...], step: int, agent: Agent, *, last: bool
+    said: AgentReply, results: tuple[str, ...], step: int, agent: Agent, *, last: bool
 ) -> list[Mapping[str, Any]]:
     """The messages that follow a search: the agent's reply, and what the search found.
 
@@ -122,7 +122,7 @@ def after(
     """
     messages: list[Mapping[str, Any]]
     if agent.calls == "text":
-        shown = f"Found:\n\n{found[0]}" + (f"\n\n{_REPLIES_LAST}" if last else "")
+        shown = f"Found:\n\n{results[0]}" + (f"\n\n{_REPLIES_LAST}" if last else "")
         return [
             {"role": "assistant", "content": said.text or ""},
             {"role": "user", "content": shown},
@@ -139,7 +139,7 @@ def after(
     messages = [{"role": "assistant", "content": said.text or "", "tool_calls": calls}]
     messages += [
         {"role": "tool", "tool_call_id": name, "content": text}
-        for name, text in zip(ids, found, strict=True)
+        for name, text in zip(ids, results, strict=True)
     ]
     return messages + ([{"role": "user", "content": _REPLIES_LAST}] if last else [])
 
@@ -283,7 +283,7 @@ class TrajectoryStep:
     attempt: Attempt
     attempts: int
     said: AgentReply
-    found: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
 
 
 @dataclass
@@ -375,10 +375,10 @@ def trajectories_of(queries: pa.Table, pool: Pool, collect: Collect) -> list[Tra
         first = member if member.relay is None else whole[member.relay.first]
         asked = ModelPrompts(queries, first, collect)
         asked.check_images(range(len(ids)))
-        told = {"role": "system", "content": system(agent, asked.system)}
+        message = {"role": "system", "content": system(agent, asked.system)}
         samples = member.samples or asked.samples
         for row, query_id in enumerate(ids):
-            opening: list[Message] = [told, {"role": "user", "content": asked.prompt(row)}]
+            opening: list[Message] = [message, {"role": "user", "content": asked.prompt(row)}]
             begun += [Trajectory(query_id, member, k, opening) for k in range(samples)]
     return begun
 
@@ -637,21 +637,22 @@ def _status(attempt: Attempt) -> str:
     return response_status(attempt.status, attempt.text, attempt.error_class)
 
 
-def _step(one: Trajectory, number: int, step: TrajectoryStep, price: Price) -> dict[str, Any]:
+def _step(trajectory: Trajectory, index: int, step: TrajectoryStep, price: Price) -> dict[str, Any]:
     attempt, said = step.attempt, step.said
-    status = "unanswered" if one.unanswered and step is one.steps[-1] else _status(attempt)
-    searched = bool(step.found)
+    last = step is trajectory.steps[-1]
+    status = "unanswered" if trajectory.unanswered and last else _status(attempt)
+    searched = bool(step.results)
     return {
-        "query_id": one.query_id,
-        "model_id": one.member.model_id,
-        "sample": one.sample,
-        "step": number,
+        "query_id": trajectory.query_id,
+        "model_id": trajectory.member.model_id,
+        "sample": trajectory.sample,
+        "step": index,
         "acted_by": step.model_id,
         "action": "search" if searched else "answer" if status == "ok" and not said.queries
         else "none",
         "said": None if status in ANSWERLESS else said.text,
         "queries": list(said.queries),
-        "found": list(step.found),
+        "found": list(step.results),
         "status": status,
         **{
             name: getattr(attempt, name)
@@ -664,7 +665,7 @@ def _step(one: Trajectory, number: int, step: TrajectoryStep, price: Price) -> d
         "request_hash": attempt.request_hash,
         "error": attempt.reason,
         "arm": step.model_id,
-        "parent": number - 1 if number else None,
+        "parent": index - 1 if index else None,
     }  # fmt: skip
 
 

@@ -98,10 +98,10 @@ class Claims:
         granted: list[Request] = []
         held: list[Request] = []
         for request in requests:
-            for wanted, kept in ((ours, granted), (theirs, held)):
+            for wanted, parts in ((ours, granted), (theirs, held)):
                 part = request.only(s for h, s in request.keys if (h, s) in wanted)
                 if part:
-                    kept.append(part)
+                    parts.append(part)
         return granted, held
 
 
@@ -240,7 +240,7 @@ class AttemptWriter:
         The caller holds its place until then: a killed run pays at most for as many calls twice
         as it has in flight.
         """
-        kept: asyncio.Future[BaseException | None] = self._loop.create_future()
+        future: asyncio.Future[BaseException | None] = self._loop.create_future()
 
         def stored(fault: BaseException | None) -> None:
             durable = fault is None
@@ -258,8 +258,8 @@ class AttemptWriter:
                 tally.count(rows)
             if fault is not None:
                 self._on_fault(fault)
-            if not kept.done():
-                kept.set_result(fault)
+            if not future.done():
+                future.set_result(fault)
 
         self._ledger.append(rows, settles=settles, done=stored)
-        return await kept
+        return await future

@@ -395,7 +395,7 @@ class OpenBatches:
             self.open.remove(item)
 
     async def _import(
-        self, note: BatchNote, said: Line, found: Mapping[str, Line], client: Client
+        self, note: BatchNote, said: Line, lines: Mapping[str, Line], client: Client
     ) -> None:
         queue, tally = self.queues[note.model_id], self.tallies[note.model_id]
         claim = await asyncio.wrap_future(self._ledger.claim(note.keys, after=note.position))
@@ -416,7 +416,7 @@ class OpenBatches:
             if number < len(note.cached):
                 cached = max(cached, note.cached[number])
             try:
-                reply = reply_of(found.get(str(number)), said, client.secret)
+                reply = reply_of(lines.get(str(number)), said, client.secret)
             except CallFault as fault:
                 if not fault.refused:
                     tally.met(fault)

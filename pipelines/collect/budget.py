@@ -165,7 +165,7 @@ def words(text: str) -> int:
 
 def least_tokens(text: str) -> int:
     """Fewest tokens that a text can have, by its words and by its bytes."""
-    dense = _REPEATED.sub(lambda found: (found[1] or "") * 8, text)
+    dense = _REPEATED.sub(lambda match: (match[1] or "") * 8, text)
     size = len(dense.encode("utf-8", "surrogatepass"))
     return math.ceil(max(TOKENS_PER_WORD * words(text), size / BYTES_PER_TOKEN))
 
@@ -233,10 +233,10 @@ def counted_fault(
     """
     if fault.usage is None:
         return None if fault.maybe_billed else 0.0
-    told = counted(fault.usage, price, least)
+    usd = counted(fault.usage, price, least)
     if fault.kind in BILLED and fault.usage.completion_tokens:
-        return told
-    return told if told is not None and told > charged else None
+        return usd
+    return usd if usd is not None and usd > charged else None
 
 
 #: Digests that are kept of one model's prompts, and bytes between two of them: of the first bytes
@@ -292,24 +292,24 @@ class UsageWatch:
 
     after: int = 20
     _answers: int = 0
-    _told: list[int] = field(default_factory=lambda: [0, 0])
+    _stated: list[int] = field(default_factory=lambda: [0, 0])
     _least: list[int] = field(default_factory=lambda: [0, 0])
 
     def add(self, usage: Usage, least: LeastUsage) -> str | None:
         """Count one answer; why the model's usage is impossible, or null."""
-        told = usage.prompt_tokens, usage.completion_tokens
-        if told[0] is None or told[1] is None:
+        counts = usage.prompt_tokens, usage.completion_tokens
+        if counts[0] is None or counts[1] is None:
             return None
         self._answers += 1
         for at, (count, fewest) in enumerate(
-            ((told[0], least.prompt), (told[1], least.completion))
+            ((counts[0], least.prompt), (counts[1], least.completion))
         ):
-            self._told[at] += count
+            self._stated[at] += count
             self._least[at] += fewest
         if self._answers < self.after:
             return None
         for what, count, fewest in zip(
-            ("prompts", "answers"), self._told, self._least, strict=True
+            ("prompts", "answers"), self._stated, self._least, strict=True
         ):
             if count < _SHARE * fewest:
                 return (
@@ -626,11 +626,11 @@ class BudgetLedger:
             (self._budget.per_model_usd if own is None else None, "per_model_usd"),
             (self._budget.usd, "usd"),
         ]
-        given = [(usd, key) for usd, key in parts if usd is not None]
-        said = " and ".join(f"{usd:g} USD ('{key}')" for usd, key in given)
+        limits = [(usd, key) for usd, key in parts if usd is not None]
+        said = " and ".join(f"{usd:g} USD ('{key}')" for usd, key in limits)
         raised = self._raise_by
-        if raised == "collect.budget" and given:
-            raised += f".{given[0][1]}" if len(given) == 1 else ""
+        if raised == "collect.budget" and limits:
+            raised += f".{limits[0][1]}" if len(limits) == 1 else ""
         return (
             f"the budget is reached: {said} for all runs of this benchmark; raise '{raised}' to go "
             "on"
@@ -658,17 +658,17 @@ class BudgetLedger:
         aside = self._ledger.set_aside(self._account).values()
         calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)
         charged = sum(self._ledger.charged(self._account).values())
-        kept = charged - held - known[0]
+        unknown = charged - held - known[0]
         said = [f"{sum(known):.4f} USD are the known cost of calls"]
         if calls:
             said.append(
                 f"{held:.4f} USD are set aside for {calls:,} calls in flight or of killed runs, at "
                 "their worst case"
             )
-        if kept > 5e-5:
+        if unknown > 5e-5:
             said.append(
-                f"{kept:.4f} USD are set aside for calls whose cost is unknown, such as time-outs, "
-                "and for tokens that cannot be as few, or as cached, as reported"
+                f"{unknown:.4f} USD are set aside for calls whose cost is unknown, such as "
+                "time-outs, and for tokens that cannot be as few, or as cached, as reported"
             )
         if self._budget.usd is not None and (left := self._budget.usd - charged - known[1]) > 5e-5:
             said.append(f"{left:.4f} USD are left, and the next call may cost more")

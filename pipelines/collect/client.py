@@ -94,22 +94,22 @@ class Assembled:
             return False
         index = choice.get("index")
         index = index if isinstance(index, int) else 0
-        kept = self._choices.setdefault(
+        entry = self._choices.setdefault(
             index, {"index": index, "parts": {"content": [], "refusal": []}, "logprobs": []}
         )
         delta = choice.get("delta")
         delta = delta if isinstance(delta, dict) else {}
         spoke = False
-        for name, parts in kept["parts"].items():
+        for name, parts in entry["parts"].items():
             piece = delta.get(name)
             if isinstance(piece, str):
                 parts.append(piece)
                 spoke = spoke or bool(piece)
         logprobs = choice.get("logprobs")
         if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
-            kept["logprobs"] += logprobs["content"]
+            entry["logprobs"] += logprobs["content"]
         if choice.get("finish_reason") is not None:
-            kept["finish_reason"] = choice["finish_reason"]
+            entry["finish_reason"] = choice["finish_reason"]
         return spoke
 
     def completion(self) -> dict[str, Any]:
@@ -120,20 +120,20 @@ class Assembled:
         """
         if not self._events:
             raise CallFault("empty_body", "the stream ended without an event", status=200)
-        unfinished = any("finish_reason" not in kept for kept in self._choices.values())
+        unfinished = any("finish_reason" not in item for item in self._choices.values())
         if not self.ended and unfinished and "error" not in self._head:
             # Half an answer is not an answer, and not a truncated one either.
             raise CallFault("broken_stream", "the stream broke off before its end", status=200)
         choices = [
             {
-                "index": kept["index"],
+                "index": item["index"],
                 "message": {
-                    name: "".join(parts) if parts else None for name, parts in kept["parts"].items()
+                    name: "".join(parts) if parts else None for name, parts in item["parts"].items()
                 },
-                "finish_reason": kept.get("finish_reason"),
-                "logprobs": {"content": kept["logprobs"]},
+                "finish_reason": item.get("finish_reason"),
+                "logprobs": {"content": item["logprobs"]},
             }
-            for kept in self._choices.values()
+            for item in self._choices.values()
         ]
         return {**self._head, "choices": choices}
 

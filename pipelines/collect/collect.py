@@ -69,7 +69,7 @@ def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.Record
                     "model_id": model.model.model_id,
                     "sample": sample,
                 }
-                rows.append(row | cost_by_price(_kept(answer, again), model.price))
+                rows.append(row | cost_by_price(_final_attempt(answer, again), model.price))
         columns = [
             pa.array([row.get(c.name) for row in rows], type=c.type) for c in RESPONSES.columns
         ]
@@ -98,24 +98,24 @@ def cost_by_price(attempt: Attempt, price: Price) -> dict[str, Any]:
     return {"cost_usd": whole / attempt.choices, "cost_source": "price_table"}
 
 
-def _kept(answer: AnsweredKey, again: AnsweredKey | None) -> Attempt:
+def _final_attempt(answer: AnsweredKey, again: AnsweredKey | None) -> Attempt:
     """The answer with the larger token limit, where it is usable."""
     return again.attempt if again and again.attempt.usable else answer.attempt
 
 
 def _row(answer: AnsweredKey, again: AnsweredKey | None, collect: Collect) -> dict[str, Any]:
     attempts = answer.attempts + (again.attempts if again else 0)
-    kept = _kept(answer, again)
-    row = {name: getattr(kept, name) for name in _SAME}
-    row["status"] = response_status(kept.status, kept.text, kept.error_class)
-    if kept.status == "error":
+    attempt = _final_attempt(answer, again)
+    row = {name: getattr(attempt, name) for name in _SAME}
+    row["status"] = response_status(attempt.status, attempt.text, attempt.error_class)
+    if attempt.status == "error":
         # What was metered for nothing is no answer's: `routeyard cost ledger` counts it.
         row |= dict.fromkeys(_METERED)
-        if unanswered(kept.status, answer.billed, collect):
+        if unanswered(attempt.status, answer.billed, collect):
             row["status"] = "unanswered"
     return row | {
         "attempts": attempts,
-        "error": kept.reason,
+        "error": attempt.reason,
         "given_score": None,
         "graded_against": None,
     }

@@ -288,7 +288,7 @@ class Secret:
         if isinstance(value, tuple):
             return tuple(self._cleaned(item) for item in value)
         if is_dataclass(value) and not isinstance(value, type):
-            changed = {one.name: self._cleaned(getattr(value, one.name)) for one in fields(value)}
+            changed = {f.name: self._cleaned(getattr(value, f.name)) for f in fields(value)}
             return replace(value, **changed)
         return value
 
@@ -304,14 +304,14 @@ class Secret:
         spans = [match.span() for pattern in patterns for match in pattern.finditer(spelt)]
         if not spans:
             return values
-        kept, start = [], 0
+        tokens, start = [], 0
         for value in values:
             stop = start + len(value["token"])
             if any(start < last and first < stop for first, last in spans):
                 value = {"token": HIDDEN, "logprob": value.get("logprob"), "top_logprobs": []}
-            kept.append(value)
+            tokens.append(value)
             start = stop
-        return kept
+        return tokens
 
 
 def _secret_encoded(key: str) -> set[str]:

@@ -299,19 +299,19 @@ class _Book:
         book = self._open if is_open else self._spent
         book[model_id] = book.get(model_id, 0.0) + usd
 
-    def fits(self, one: Charge, bounds: ChargeBounds) -> Granted:
+    def fits(self, charge: Charge, bounds: ChargeBounds) -> Granted:
         left, freed = float("inf"), float("inf")
-        model = bounds.models.get(one.model_id)
+        model = bounds.models.get(charge.model_id)
         for bound, spent, held in (
-            (model, self._spent.get(one.model_id, 0.0), self._open.get(one.model_id, 0.0)),
+            (model, self._spent.get(charge.model_id, 0.0), self._open.get(charge.model_id, 0.0)),
             (bounds.total, sum(self._spent.values()), sum(self._open.values())),
         ):
             if bound is not None:
                 freed = min(freed, bound - spent)
                 left = min(left, bound - spent - held)
-        if one.usd <= left:
+        if charge.usd <= left:
             return "yes"
-        return "wait" if one.usd <= freed else "full"
+        return "wait" if charge.usd <= freed else "full"
 
 
 # Tables and statements of a ledger, with what differs between databases as data.
@@ -549,7 +549,7 @@ class HeldLease:
     def name(self) -> str:
         return self._lease.name
 
-    def written(self) -> None:
+    def mark_durable(self) -> None:
         """What was executed last is durable."""
         if self._renewing is not None:
             self._renewed, self._renewing = self._renewing, None
@@ -827,9 +827,9 @@ class Ledger(abc.ABC):
 
     def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
         """All attempts in the order they were made."""
-        only, given = ("AND purpose = ?", [purpose]) if purpose is not None else ("", [])
+        only, params = ("AND purpose = ?", [purpose]) if purpose is not None else ("", [])
         query = f"{self._dialect.read_attempts} WHERE id > ? {only} ORDER BY id LIMIT {_PAGE}"
-        while rows := self._read(query, [after, *given]):
+        while rows := self._read(query, [after, *params]):
             for number, *values in rows:
                 yield self._attempt(values)
                 after = number
@@ -963,7 +963,7 @@ class Ledger(abc.ABC):
 
     def _run(self, work: Callable[[Execute], Any]) -> Any:
         result = self._transact(work)
-        self._lease.written()
+        self._lease.mark_durable()
         return result
 
     def _unclaim(self, keys: Sequence[AnswerKey]) -> None:

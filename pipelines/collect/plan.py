@@ -326,8 +326,8 @@ def _prompt_tokens(
 ) -> tuple[Floats, float | None, str]:
     if model.tokenizer is not None:
         count = tokenizer(model.tokenizer, where=f"pool.models, {model.model_id}")
-        told = count(system) + TEMPLATE // 2 if system else 0
-        each = [count(text) + TEMPLATE + told for text in prompts.to_pylist()]
+        system_tokens = count(system) + TEMPLATE // 2 if system else 0
+        each = [count(text) + TEMPLATE + system_tokens for text in prompts.to_pylist()]
         return np.asarray(each, dtype=np.float64), None, "tokenizer"
     if metered is not None:
         # Least squares of tokens on characters; the error is that of one call's residual.
@@ -475,8 +475,8 @@ class Plan:
 
     def only(self, model_ids: Sequence[str]) -> Plan:
         """The part of the plan that asks these models (one task per model)."""
-        kept = tuple(m for m in self.models if m.model.model_id in set(model_ids))
-        return replace(self, models=kept)
+        models = tuple(m for m in self.models if m.model.model_id in set(model_ids))
+        return replace(self, models=models)
 
     def figures(self) -> dict[str, Any]:
         """JSON-ready: counts, tokens and USD, per model and in total. Unknown is null."""

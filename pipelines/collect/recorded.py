@@ -379,13 +379,13 @@ class RepeatedRows:
 
     def _note(self, recording: str, policy: str) -> str:
         same, other = self.same[recording], self.other[recording]
-        told = f"{recording}: "
+        note = f"{recording}: "
         if same:
-            told += f"{same:,} rows repeat another word for word and count once"
+            note += f"{same:,} rows repeat another word for word and count once"
         if other:
-            told += f"{'; ' if same else ''}{other:,} rows say something else about a pair that "
-            told += f"has an answer: {_KEPT[policy]}"
-        return f"{told} ({'; '.join(self._shown[recording])})"
+            note += f"{'; ' if same else ''}{other:,} rows say something else about a pair that "
+            note += f"has an answer: {_KEPT[policy]}"
+        return f"{note} ({'; '.join(self._shown[recording])})"
 
 
 # One file of recorded answers: rows become responses, and all that is left out is counted.

@@ -260,8 +260,8 @@ def _number(value: Any, *, low: float) -> float | None:
 def usage_in(body: Mapping[str, Any]) -> Usage | None:
     """What a body without an answer says was metered; null for nothing."""
     inner = body.get("error")
-    given = body.get("usage") or (inner.get("usage") if isinstance(inner, dict) else None)
-    usage = _usage(given)
+    record = body.get("usage") or (inner.get("usage") if isinstance(inner, dict) else None)
+    usage = _usage(record)
     return usage if any((usage.prompt_tokens, usage.completion_tokens, usage.cost_usd)) else None
 
 

@@ -289,8 +289,8 @@ class Request:
 
     def only(self, samples: Iterable[int]) -> Request | None:
         """The same for some of its samples; null for none."""
-        kept = tuple(samples)
-        return replace(self, samples=kept) if kept else None
+        numbers = tuple(samples)
+        return replace(self, samples=numbers) if numbers else None
 
     def with_billed(self, billed: int) -> Request:
         """The same, after so many billed attempts without an answer."""

@@ -293,7 +293,7 @@ def missing(text: str) -> str | None:
 
 def expanded(text: str) -> str:
     """The text with its variables filled in; one that is not set stays as it is."""
-    return _NAME.sub(lambda found: os.environ.get(found[1] or found[2], found[0]), text)
+    return _NAME.sub(lambda match: os.environ.get(match[1] or match[2], match[0]), text)
 
 
 # Files that a recipe or an option names: variables, globs, and what to do where nothing is.

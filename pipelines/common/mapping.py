@@ -181,8 +181,8 @@ def _limits_plain(node: nodes.Node) -> bool:
 
 
 def _fixed(node: nodes.Filter | nodes.Call) -> bool:
-    given = [*node.args, *(kwarg.value for kwarg in node.kwargs)]
-    fixed = all(isinstance(item, nodes.Const | nodes.Neg) for item in given)
+    arguments = [*node.args, *(kwarg.value for kwarg in node.kwargs)]
+    fixed = all(isinstance(item, nodes.Const | nodes.Neg) for item in arguments)
     # `shuffled(by=id)` only orders, and `default(other)` only chooses.
     chooses = isinstance(node, nodes.Filter) and node.name in ("shuffled", "default", "d")
     return (fixed or chooses) and node.dyn_args is None and node.dyn_kwargs is None
@@ -494,18 +494,18 @@ def expression(mapped: str | Sequence[str]) -> str:
     return f"({' ~ '.join(part for part in results if part != repr(''))})"
 
 
-def text_key(found: Mapping[Any, Any]) -> str:
+def text_key(record: Mapping[Any, Any]) -> str:
     """The key that most likely holds the text: by its name, else the longest text."""
     for key in _TEXT_KEYS:
-        if key in found:
+        if key in record:
             return key
-    return str(max(found, key=lambda key: len(str(found[key])), default="text"))
+    return str(max(record, key=lambda key: len(str(record[key])), default="text"))
 
 
-def keys(found: Mapping[Any, Any]) -> str:
+def keys(record: Mapping[Any, Any]) -> str:
     """The first keys, quoted."""
-    shown = ", ".join(repr(key) for key in list(found)[:5])
-    return f"{shown}, …" if len(found) > 5 else shown
+    shown = ", ".join(repr(key) for key in list(record)[:5])
+    return f"{shown}, …" if len(record) > 5 else shown
 
 
 def _texts_plain(name: str) -> bool:

@@ -222,22 +222,22 @@ def _floats(part: pa.RecordBatch, name: str) -> Floats:
 def costs_of(
     models: pa.Table,
     responses: pa.Table | None,
-    told: Mapping[str, Floats] | None,
+    outcome_costs: Mapping[str, Floats] | None,
     query_ids: pa.Array,
     model_ids: pa.Array,
 ) -> dict[str, Floats]:
     """Cost matrices (queries, models) by measure: `usd`, `tokens`, `latency`, `params`.
 
     Args:
-        told: what outcomes say of the first three; None takes them from `responses`.
+        outcome_costs: what outcomes say of the first three; None takes them from `responses`.
 
     A pair's cost is that of one answer; NaN where it is unknown. A measure of which nothing
     is known is left out.
     """
     shape = (len(query_ids), len(model_ids))
     costs: dict[str, Floats] = {}
-    if told is not None:
-        costs |= told
+    if outcome_costs is not None:
+        costs |= outcome_costs
     elif responses is not None and responses.num_rows:
         rows = codes(responses.column("query_id"), query_ids)
         columns = codes(responses.column("model_id"), model_ids)
@@ -1050,8 +1050,8 @@ class Core:
 
     def examples(self, validation: Examples | None = None) -> Examples:
         """What a router may see of these queries when it trains."""
-        given = (self.labels, self.costs, validation, self.descriptors, self.arms)
-        return Examples(self.queries(), self.model_ids, *given)
+        fields = (self.labels, self.costs, validation, self.descriptors, self.arms)
+        return Examples(self.queries(), self.model_ids, *fields)
 
     def training(self, scheme: str) -> Examples:
         """Train questions of a scheme, with its validation questions if it has any."""
@@ -1113,7 +1113,7 @@ def not_test(splits: Mapping[str, NDArray[np.str_]], n: int) -> Ints:
 
 
 def best_first(
-    told: Mapping[str, Any],
+    label_fields: Mapping[str, Any],
     costs: Mapping[str, Floats],
     model_ids: pa.Array,
     rows: Ints,
@@ -1129,9 +1129,10 @@ def best_first(
     }
     measure = complete_measure(known)
     price = None if measure is None else mean_costs(known[measure])
-    order = ranked(take_rows(told["labels"], rows), price)
+    order = ranked(take_rows(label_fields["labels"], rows), price)
     if not np.array_equal(order, np.arange(len(order))):
-        matrices = [told["labels"], *(() if told["correct"] is None else (told["correct"],))]
+        labels, correct = label_fields["labels"], label_fields["correct"]
+        matrices = [labels, *(() if correct is None else (correct,))]
         matrices += [cost for cost in costs.values() if cost.strides[0]]
         for matrix in {id(item): item for item in matrices}.values():
             for part in blocks(len(matrix)):
@@ -1184,7 +1185,7 @@ def read_asked(queries: pa.Table | StoredTable) -> tuple[pa.Array, dict[str, Any
     if {"question", "choices"} <= there:
         result["questions"] = texts_of(_questions(queries))
     if "metadata" in there:
-        result["metadata"] = texts_of(map(_told, _column(queries, "metadata")))
+        result["metadata"] = texts_of(map(_json_objects, _column(queries, "metadata")))
     return ids, result
 
 
@@ -1241,7 +1242,7 @@ def _options(parts: Iterable[pa.Array]) -> Ints:
     return np.concatenate(lengths, dtype=np.int64) if lengths else np.array([], dtype=np.int64)
 
 
-def _told(said: pa.Array) -> pa.Array:
+def _json_objects(said: pa.Array) -> pa.Array:
     """JSON objects; an empty one where missing."""
     known = pc.and_(pc.is_valid(said), pc.not_equal(said, ""))
     return pc.if_else(pc.fill_null(known, False), said, "{}")

@@ -152,9 +152,9 @@ class Check:
     def broken(self, run: Runner, **values: Any) -> tuple[int, list[str]]:
         """How many rows break it, and a sentence for the first of them: which row, what was
         found and what was expected."""
-        given = {name: value for name, value in values.items() if f"${name}" in self.sql}
+        params = {name: value for name, value in values.items() if f"${name}" in self.sql}
         sql = f"SELECT *, count(*) OVER () AS broken FROM ({self.sql}\n) ORDER BY ALL LIMIT {SHOWN}"
-        rows = run.connection.sql(sql, params=given or None).to_arrow_table().to_pylist()
+        rows = run.connection.sql(sql, params=params or None).to_arrow_table().to_pylist()
         shown = [
             f"{'|'.join(str(row[name]) for name in self.key)}: {row['found']}, "
             f"expected {row['expected']}"

@@ -42,7 +42,7 @@ def staging(target: Path) -> Iterator[Path]:
     Raises:
         DiskFull: there was no room.
     """
-    folder = beside(target)
+    folder = temporary_path(target)
     try:
         with _room_for(target):
             folder.mkdir(mode=0o700)
@@ -155,7 +155,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         DiskFull: there was no room.
     """
-    unfinished = beside(path)
+    unfinished = temporary_path(path)
     with _room_for(path):
         try:
             yield unfinished
@@ -176,7 +176,7 @@ def sweep(folder: Path) -> None:
                     left.unlink()
 
 
-def beside(target: Path) -> Path:
+def temporary_path(target: Path) -> Path:
     """A name that says which process of which pid namespace makes it."""
     name = f".{target.name}.{uuid.uuid4().hex[:8]}.{_space()}.{os.getpid()}"
     return target.parent / name

@@ -100,9 +100,9 @@ def usage_of(record: Mapping[str, Any], timings: Mapping[str, Any] | None = None
     else:
         usage = _plain(record, odd)
     if timings is not None and usage.read is None:
-        kept, asked = (_count(timings.get(n), n, odd) for n in ("cache_n", "prompt_n"))
-        both = None if kept is None or asked is None else kept + asked
-        usage = usage._replace(read=kept, prompt=both if usage.prompt is None else usage.prompt)
+        cached, asked = (_count(timings.get(n), n, odd) for n in ("cache_n", "prompt_n"))
+        both = None if cached is None or asked is None else cached + asked
+        usage = usage._replace(read=cached, prompt=both if usage.prompt is None else usage.prompt)
     return usage._replace(odd=tuple(odd)) if odd else usage
 
 
@@ -114,11 +114,11 @@ def _plain(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
     """Every shape but Google's."""
     plain, nested, apart = _places(tuple(record))
     counts: dict[str, Any] = {}
-    beside: list[str] = []
+    extras: list[str] = []
 
     def take(name: str, value: Any, path: str) -> None:
         if name == "beside":
-            beside.extend([path] if value else ())
+            extras.extend([path] if value else ())
         elif value is not None and counts.get(name) is None:
             counts[name] = _count(value, path, odd)
 
@@ -135,13 +135,13 @@ def _plain(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
     if "billed_units" in record:
         counts.pop("read", None)  # Cohere's cached tokens are not among those that it bills
     details = record.get("input_token_details")
-    kept = details.get("cached_tokens_details") if isinstance(details, Mapping) else None
-    if isinstance(kept, Mapping):
-        counts["cached_audio"] = _count(kept.get("audio_tokens"), "cached audio_tokens", odd)
+    cached = details.get("cached_tokens_details") if isinstance(details, Mapping) else None
+    if isinstance(cached, Mapping):
+        counts["cached_audio"] = _count(cached.get("audio_tokens"), "cached audio_tokens", odd)
         counts["audio"] = (counts.get("audio") or 0) - (counts["cached_audio"] or 0)
     for name in _PARTS & counts.keys():
         counts[name] = counts[name] or 0
-    usage = TokenUsage(**counts, beside=tuple(beside))
+    usage = TokenUsage(**counts, beside=tuple(extras))
     return usage if total is None else _by_total(usage, total, stated, odd)
 
 
@@ -239,7 +239,7 @@ def _google(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
 def _kinds(record: Mapping[str, Any], name: str, odd: list[str]) -> dict[str, int]:
     """Google's `[{modality, tokenCount}]` as modality → count."""
     result = record.get(name)
-    rows = [one for one in result if isinstance(one, Mapping)] if isinstance(result, list) else []
+    rows = [row for row in result if isinstance(row, Mapping)] if isinstance(result, list) else []
     counts = ((row.get("modality"), row.get("tokenCount", row.get("token_count"))) for row in rows)
     return {str(kind).rpartition(".")[2]: _count(n, name, odd) or 0 for kind, n in counts}
 
@@ -307,19 +307,19 @@ def tokens(logprobs: str | None, *, where: str | None = None) -> tuple[Token, ..
 
 
 def sequence_logprob(
-    found: tuple[Token, ...] | None, *, length_normalised: bool = False
+    sequence: tuple[Token, ...] | None, *, length_normalised: bool = False
 ) -> float | None:
     """log p(s | x) in nat: the sum over tokens, or their mean.
 
     None when there are no tokens or one of them has no finite log-probability:
     a probability of zero for a text that was sampled is a gap in the record.
     """
-    if not found:
+    if not sequence:
         return None
-    total = math.fsum(token.logprob for token in found)
+    total = math.fsum(token.logprob for token in sequence)
     if not math.isfinite(total):
         return None
-    return total / len(found) if length_normalised else total
+    return total / len(sequence) if length_normalised else total
 
 
 def _number(value: object) -> float:

@@ -245,17 +245,17 @@ class _Form(NamedTuple):
 
 
 def _same(
-    group: AnswerGroup, entailment: Any, one: _Form, other: _Form
+    group: AnswerGroup, entailment: Any, first: _Form, other: _Form
 ) -> Generator[Pair, bool | None, tuple[bool | None, int]]:
     """Whether two answers mean the same, and how many questions the plain loop asks for it."""
-    if one.form is not None and other.form is not None:
+    if first.form is not None and other.form is not None:
         # The plain loop asks at least once, twice where the answers are equal.
-        equal = one.form == other.form
+        equal = first.form == other.form
         return equal, 2 if equal and not entailment.symmetric else 1
-    forward = yield _pair(group, one.answer, other.answer)
+    forward = yield _pair(group, first.answer, other.answer)
     if not forward or entailment.symmetric:
         return forward, 1
-    return (yield _pair(group, other.answer, one.answer)), 2
+    return (yield _pair(group, other.answer, first.answer)), 2
 
 
 def _pair(group: AnswerGroup, premise: str, hypothesis: str) -> Pair:
@@ -620,12 +620,12 @@ def gather(
     answer was never finished.
     """
     queries = need(tables, "queries", "preference").select(list(QUERY))
-    given = {
+    inputs = {
         "queries": queries,
         "responses": need(tables, "responses", "preference"),
         "verdicts": tables.get("verdicts", VERDICTS.empty()),
     }
-    with runner(_SQL, given) as run:
+    with runner(_SQL, inputs) as run:
         rows = run.table("samples", models=list(models), statuses=list(statuses)).to_pylist()
     results = {(row["query_id"], row["model_id"]): row for row in rows}
     result = []
@@ -633,13 +633,13 @@ def gather(
         for model in models:
             if (row := results.get((query["query_id"], model))) is None:
                 continue
-            kept = {name: tuple(row[name]) for name in SAMPLED if name != "logprobs"}
+            columns = {name: tuple(row[name]) for name in SAMPLED if name != "logprobs"}
             logprobs = (
                 _logprob(item, f"query {query['query_id']}, model {model}, sample {number}",
                          length_normalised)
                 for number, item in zip(row["numbers"], row["logprobs"], strict=True)
             )  # fmt: skip
-            result.append(Samples(query, model, **kept, logprobs=tuple(logprobs)))
+            result.append(Samples(query, model, **columns, logprobs=tuple(logprobs)))
     return result
 
 
@@ -869,13 +869,13 @@ def compare(
 # the entropy as one outcome, which makes it a lower bound.
 
 
-def token_signals(found: Sequence[Token]) -> dict[str, float | None]:
+def token_signals(sequence: Sequence[Token]) -> dict[str, float | None]:
     """Means over tokens; a signal that no token allows is None.
 
     Entropy and unreturned mass need alternatives, the margin at least two.
     """
     entropies, margins, largest, unreturned = [], [], [], []
-    for token in found:
+    for token in sequence:
         alternatives = [value for _, value in token.top]
         if all(name != token.token for name, _ in token.top):
             # A sampled token need not be among the most likely ones.
@@ -889,7 +889,7 @@ def token_signals(found: Sequence[Token]) -> dict[str, float | None]:
             largest.append(ranked[0])
         if len(ranked) > 1:
             margins.append(max(0.0, math.exp(ranked[0]) - math.exp(ranked[1])))
-    generated = _mean([token.logprob for token in found])
+    generated = _mean([token.logprob for token in sequence])
     return {
         "entropy": _mean(entropies),
         "margin": _mean(margins),
@@ -1170,13 +1170,13 @@ def _compared(made: Sequence[_Made], names: tuple[str, str], correct: Scores) ->
 
 
 def _by_entropy(
-    found: Entropies | NoPair, tau: float, backend: str
+    entropies: Entropies | NoPair, tau: float, backend: str
 ) -> tuple[Winner | NoPair, dict[str, Any]]:
     """The winner, and the columns that only this basis has."""
-    if isinstance(found, NoPair):
-        return found, {}
-    entropy = (found.se_strong, found.se_weak)
-    more = {"entropy": entropy, "delta": delta(*entropy), "estimator": found.estimator}
+    if isinstance(entropies, NoPair):
+        return entropies, {}
+    entropy = (entropies.se_strong, entropies.se_weak)
+    more = {"entropy": entropy, "delta": delta(*entropy), "estimator": entropies.estimator}
     return winner_by_entropy(*entropy, tau), {**more, "backend": backend}
 
 

@@ -210,12 +210,12 @@ def _check_sum(name: str, before: Mapping[str, pa.Table], result: Curated) -> No
             continue
         rows = result.removed.filter(pc.equal(result.removed.column("entity"), entity))
         gone = set(rows.column("key").to_pylist())
-        kept = set(result.kept[table].column(column).to_pylist())
+        remaining = set(result.kept[table].column(column).to_pylist())
         had = set(before[table].column(column).to_pylist())
-        if kept | gone != had or kept & gone:
+        if remaining | gone != had or remaining & gone:
             raise RouteyardError(
                 f"rule {name!r} does not account for its {table}: {len(had)} in, "
-                f"{len(kept)} kept, {len(gone)} removed",
+                f"{len(remaining)} kept, {len(gone)} removed",
                 where=f"curate: {name}",
                 next_step="every removal needs a row; this is a defect of the rule",
             )

@@ -180,29 +180,29 @@ class Crowds:
         left, right = (np.concatenate(part) for part in zip(*self._edges, strict=True))
         return Joined(left, right, self._pairs)
 
-    def __call__(self, one: Ints, other: Ints, near: Bools) -> Bools:
+    def __call__(self, rows: Ints, other: Ints, near: Bools) -> Bools:
         """Pairs of a tile that are to be decided one by one; the others are joined or dropped."""
         # Only rows that meet somebody are looked at.
         some, others = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
         part = np.ix_(some, others)
         whole = (len(some), len(others)) == near.shape
-        one, other = one[some], other[others]
+        rows, other = rows[some], other[others]
         candidates = near if whole else near[part]
-        left, right = self._units(one, np.float32), self._units(other, np.float32)
+        left, right = self._units(rows, np.float32), self._units(other, np.float32)
         cosine = left @ right.T
         open_ = cosine >= self._threshold - self._pad
         open_ &= candidates
         if not open_.any():
             return np.zeros_like(near)
-        alike = (self._weights[one] > 0)[:, None] & (self._weights[other] > 0)
+        alike = (self._weights[rows] > 0)[:, None] & (self._weights[other] > 0)
         if alike.any():
             sure = (cosine >= self._threshold + self._pad) & open_ & alike
             unsure = open_ & alike & ~sure
             if np.count_nonzero(unsure) > MANY * unsure.size:
-                wide = self._units(one, np.float64) @ self._units(other, np.float64).T
+                wide = self._units(rows, np.float64) @ self._units(other, np.float64).T
                 sure |= unsure & (wide >= self._threshold + ROUNDING)
                 open_ &= ~unsure | (wide > self._threshold - ROUNDING)
-            self._join(one, other, sure)
+            self._join(rows, other, sure)
             open_ &= ~sure
         if whole:
             return np.asarray(open_)

@@ -278,7 +278,7 @@ def split(
     stratify: bool = True,
     seed: int = 0,
     keep_together: Together = "near",
-    beside: pa.Table | None = None,
+    existing: pa.Table | None = None,
 ) -> pa.Table:
     """SPLITS rows of one scheme, after those of other schemes.
 
@@ -291,13 +291,13 @@ def split(
         sources: {source: {train, validation, test}} in counts; others take no part.
         stratify: Keep the shares within each task.
         keep_together: As in `one_question`: what gets one split besides groups and duplicates.
-        beside: SPLITS of rules, kept as they are.
+        existing: SPLITS of rules, kept as they are.
 
     Raises:
         RecipeError: shares do not add up to 1, counts cannot be met, or a rule made
             the same scheme.
     """
-    if beside is not None and scheme in beside.column("scheme").to_pylist():
+    if existing is not None and scheme in existing.column("scheme").to_pylist():
         raise RecipeError(
             f"a curation rule already made the split scheme {scheme!r}",
             where="split",
@@ -328,7 +328,7 @@ def split(
                 rows += [(member, name) for member in unit.members]
                 before += len(unit.members)
     made = splits_table({scheme: rows})
-    return made if beside is None else pa.concat_tables([beside, made])
+    return made if existing is None else pa.concat_tables([existing, made])
 
 
 def out_of_distribution(

@@ -125,15 +125,15 @@ class Table:
         """What a mapping, or a list of them, gives for each row; None where it fails."""
         from routeyard.schemas.errors import RecipeError
 
-        def one(text: str, row: Row) -> Any:
+        def value(text: str, row: Row) -> Any:
             try:
                 return compile_field(text, where="guess")(row)
             except RecipeError:
                 return None
 
         if isinstance(mapping, list):
-            return [[one(text, row) for text in mapping] for row in self.rows]
-        return [one(mapping, row) for row in self.rows]
+            return [[value(text, row) for text in mapping] for row in self.rows]
+        return [value(mapping, row) for row in self.rows]
 
 
 @dataclass
@@ -177,7 +177,7 @@ class Guess:
         column = self.fields.get(name)
         return column if isinstance(column, str) and not column.startswith("{{") else None
 
-    def given(self, name: str) -> bool:
+    def is_named(self, name: str) -> bool:
         """Whether a person named the field's column."""
         return self.reasons.get(name) == GIVEN
 
@@ -387,7 +387,7 @@ def read_choices(guess: Guess, table: Table) -> None:
         guess.doubts.append(
             f"{column!r}, whose options are objects: write fields.choices that gives texts"
         )
-        if not guess.given("choices"):
+        if not guess.is_named("choices"):
             guess.drop("choices")
 
 
@@ -406,7 +406,7 @@ def read_references(guess: Guess, table: Table) -> None:
     elif not _apply(guess, "references", column, seen):
         objects = bool(seen) and all(isinstance(value, dict) for value in seen)
         # Taken as they are, the names of an object's parts would be the answers.
-        if objects and not guess.given("references"):
+        if objects and not guess.is_named("references"):
             guess.drop("references")
 
 
@@ -487,7 +487,7 @@ def _inside(choices: Any) -> str:
 def read_classes(guess: Guess, table: Table) -> None:
     """True and false become yes and no; numbers of classes are no answers without their names."""
     column = guess.plain("references")
-    if column is None or guess.given("references") or "choices" in guess.fields:
+    if column is None or guess.is_named("references") or "choices" in guess.fields:
         return
     if column not in table.rows[0]:
         return
@@ -586,7 +586,7 @@ def read_question(guess: Guess, table: Table) -> None:
         guess.put("question", value, f"first turn of {column!r}")
         return
     about = [name for name in _passages(table) if name != column]
-    if about and not guess.given("question"):
+    if about and not guess.is_named("question"):
         parts = [f"{{{{ {item} }}}}" for item in (*map(here, about), expression)]
         why = f"{column!r}, after {', '.join(map(repr, about))}, which it is about"
         guess.put("question", "\n\n".join(parts), why)
@@ -682,16 +682,16 @@ _NUMBERING = re.compile(
 )
 
 
-def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -> Guess:
+def guess_columns(rows: Sequence[Row], named_columns: Mapping[str, str] | None = None) -> Guess:
     """The mapping of a table's columns, from its first rows.
 
     Args:
         rows: Some rows; two hundred are plenty.
-        given: field → column that a person named; it is taken as it is.
+        named_columns: field → column that a person named; it is taken as it is.
     """
     table = Table(rows)
     guess = Guess(table.columns)
-    for name, column in (given or {}).items():
+    for name, column in (named_columns or {}).items():
         guess.take(name, column, GIVEN)
         # An expression is mapped as it is, unless a column has that name.
         guess.fields[name] = reach(column) if column in table.columns else column
@@ -718,7 +718,7 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
     mix_marked(guess, table)
     mix_wrong(guess, wrong)
     read_classes(guess, table)
-    taken = "id" in guess.fields and not guess.given("id")
+    taken = "id" in guess.fields and not guess.is_named("id")
     if taken and not distinct(table.values(guess.fields["id"])):
         _repeated_id(guess, table)
     read_absent(guess, table)

@@ -65,9 +65,9 @@ class SourceImages:
                 stated; a value is of another kind.
         """
         listed = value if isinstance(value, list | tuple) else [value]
-        return [entry for item in listed for entry in self._one(item, place)]
+        return [entry for item in listed for entry in self._image(item, place)]
 
-    def _one(self, item: Any, place: str) -> Iterator[QuestionImage]:
+    def _image(self, item: Any, place: str) -> Iterator[QuestionImage]:
         said = _said(item, place)
         if said is None:
             return

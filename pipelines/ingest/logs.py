@@ -85,7 +85,7 @@ def format_of(record: Mapping[str, Any]) -> str | None:
 def _candidates(keys: tuple[str, ...]) -> tuple[str, ...]:
     """Formats whose needs can be met by a record with these keys."""
     return tuple(
-        name for name, told in formats().items() if all(path[0] in keys for path in told["needs"])
+        name for name, spec in formats().items() if all(path[0] in keys for path in spec["needs"])
     )
 
 
@@ -373,16 +373,16 @@ def _retried(table: pa.Table) -> dict[int, int]:
     number = table.column("_attempt").to_numpy()
     if len(np.unique(number[~np.isnan(number)])) < 2:
         return {}
-    told = table.select([*_SAME, "status"]).to_pylist()
+    attempts = table.select([*_SAME, "status"]).to_pylist()
     latest: dict[tuple[Any, ...], int] = {}
     result: dict[int, int] = {}
     for row in np.lexsort((number, seconds(table, "requested_at"))).tolist():
-        call, *rest = (told[row][name] for name in _SAME)
+        call, *rest = (attempts[row][name] for name in _SAME)
         keys = [("call", call, rest[0])] if call is not None else []
         if rest[2:] != [None, None]:
             keys.append(tuple(rest))
         for before in (latest[key] for key in keys if key in latest):
-            same = told[before]["_call"] == call or told[before]["status"] == "error"
+            same = attempts[before]["_call"] == call or attempts[before]["status"] == "error"
             if same and number[before] < number[row]:
                 result[before] = row
                 break
@@ -429,9 +429,9 @@ def _chained(table: pa.Table, sent: Floats, log: Log) -> pa.Table:
     names = ("query_id", "_session")
     task, session = (table.column(name).to_pylist() for name in names)
     parent: list[str | None] = [None] * table.num_rows
-    told = table.select(["prefix_hash", "_parts"])
+    prompts = table.select(["prefix_hash", "_parts"])
     for rows in np.split(asked, range(_TOGETHER, len(asked), _TOGETHER)):
-        for row, item in zip(rows, told.take(pa.array(rows)).to_pylist(), strict=True):
+        for row, item in zip(rows, prompts.take(pa.array(rows)).to_pylist(), strict=True):
             whole, parts = item.values()
             if session[row] is None:
                 root, trial = chains.add(whole, parts)
@@ -482,8 +482,8 @@ def _numbered(table: pa.Table, log: Log) -> pa.Table:
     del calls
     if table.column("_prompt").null_count < table.num_rows:
         log.prompts = table.column("_prompt").take(numbers.column("place")).to_pylist()
-    kept = [name for name in STEPS.column_names if name not in numbers.column_names]
-    table = table.select(kept).take(numbers.column("place"))
+    columns = [name for name in STEPS.column_names if name not in numbers.column_names]
+    table = table.select(columns).take(numbers.column("place"))
     for name in ("sample", "step", "parent"):
         table = table.append_column(name, numbers.column(name))
     return STEPS.check(table, where="the log")

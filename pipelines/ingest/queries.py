@@ -487,12 +487,12 @@ class Filtered:
             if not entry.met
         ]
 
-    def _not_met(self, one: _Condition) -> str:
+    def _not_met(self, condition: _Condition) -> str:
         try:
-            self._sparse.check(one.name)
+            self._sparse.check(condition.name)
         except NoColumn as error:  # of a dataset's other revision, it may be
             return f"{error.what}, {error.next_step}"
-        return f"no row has {one.column} = {_shown(one.value)} ({one.instead()})"
+        return f"no row has {condition.column} = {_shown(condition.value)} ({condition.instead()})"
 
 
 def _shown(value: Any) -> str:

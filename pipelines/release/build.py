@@ -109,11 +109,11 @@ def _replace(
         old = table.column(column)
         if pa.types.is_list(field.type):
             # if_else has no kernel for lists of text in every case: build them from Python.
-            kept = [
+            values = [
                 value if hide else item
                 for item, hide in zip(old.to_pylist(), rows.to_pylist(), strict=True)
             ]
-            new = pa.chunked_array([pa.array(kept, type=field.type)])
+            new = pa.chunked_array([pa.array(values, type=field.type)])
         else:
             keep_null = pc.is_null(old)
             new = pc.if_else(pc.and_(rows, pc.invert(keep_null)), fill, old)
@@ -214,13 +214,13 @@ def write_release(
         small = {table: rows for table, rows in released.items() if table in IN_DATABASE}
         write_database(small, database, folder)
         write_checksum(database)
-        beside = {database.name, checksum_of(database).name}
+        database_files = {database.name, checksum_of(database).name}
         held = combine({table: entries[table].content for table in IN_DATABASE})
         manifest = Manifest(
             **facts,
             fingerprint=fingerprint,
             tables=entries,
-            files=_entries(folder, known=files, leave_out=beside),
+            files=_entries(folder, known=files, leave_out=database_files),
             database=DatabaseEntry(file=database.name, tables=list(IN_DATABASE), content=held),
         ).sealed()
         (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8", newline="\n")
@@ -239,18 +239,18 @@ def _write_tables(
     Small tables are always written, empty if need be: a query can rely on them.
     """
     empty = {table: CONTRACTS[table].empty() for table in IN_DATABASE}
-    given = {**empty, **{name: rows for name, rows in tables.items() if name != "outcomes"}}
-    if unknown := sorted(given.keys() - released_names(list(given))):
+    inputs = {**empty, **{name: rows for name, rows in tables.items() if name != "outcomes"}}
+    if unknown := sorted(inputs.keys() - released_names(list(inputs))):
         raise KeyError(f"there is no contract {unknown[0]!r}")
     (folder / "data").mkdir()
-    queries = given["queries"]
+    queries = inputs["queries"]
     parts = [queries] if isinstance(queries, pa.Table) else queries.parts()
     withheld = Withheld.of(parts, sources)
     entries: dict[str, TableEntry] = {}
     released: dict[str, pa.Table | StoredTable] = {}
-    for name in released_names(list(given)):
+    for name in released_names(list(inputs)):
         change = partial(withheld.replace, name) if withheld else None
-        entries[name], whole = write_table(CONTRACTS[name], given[name], folder, change=change)
+        entries[name], whole = write_table(CONTRACTS[name], inputs[name], folder, change=change)
         released[name] = StoredTable(folder / entries[name].file) if whole is None else whole
     return entries, released
 

@@ -45,9 +45,9 @@ def derive(released: Tables, folder: Path) -> TableEntry:
     file = f"data/{OUTCOMES.name}.parquet"
     for name in ("data", NUMBERED):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    given = {name: released[name] for name in ("queries", "models", "labels", "splits")}
-    given["responses"] = released.get("responses", RESPONSES.empty())
-    with runner(Path(__file__).with_name("derived.sql"), given) as run:
+    inputs = {name: released[name] for name in ("queries", "models", "labels", "splits")}
+    inputs["responses"] = released.get("responses", RESPONSES.empty())
+    with runner(Path(__file__).with_name("derived.sql"), inputs) as run:
         run.keep("query_numbers", "model_numbers", "answered")
         queries, models = (
             run.connection.table(f"{of}_numbers")

@@ -88,13 +88,13 @@ def _certificates(before: Manifest, after: Manifest) -> pa.Table:
         fields = _fields(_fields(manifest.figures.get("certify")).get("certificate"))
         values = {name: fields.get(name) for name in ("verdict", "best_single", "measure")}
         figures = _fields(fields.get("figures"))
-        values |= {f"figures.{name}": _fields(one).get("value") for name, one in figures.items()}
+        values |= {f"figures.{name}": _fields(item).get("value") for name, item in figures.items()}
         sides.append({name: _shown(value) for name, value in values.items()})
-    item, two = sides
+    old, new = sides
     rows = [
-        {"figure": name, "before": item.get(name), "after": two.get(name)}
-        for name in dict.fromkeys([*item, *two])
-        if item.get(name) != two.get(name)
+        {"figure": name, "before": old.get(name), "after": new.get(name)}
+        for name in dict.fromkeys([*old, *new])
+        if old.get(name) != new.get(name)
     ]
     columns = [(name, pa.string()) for name in ("figure", "before", "after")]
     return pa.Table.from_pylist(rows, schema=pa.schema(columns))

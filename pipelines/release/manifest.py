@@ -118,10 +118,10 @@ class Contents(Content):
 
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__(schema)
-        kept = [name for name in self._names if name not in MEASURED_COLUMNS]
-        if len(kept) < len(self._names):
-            self._digests.append(_started(schema, kept))
-            self._columns.append(frozenset(kept))
+        columns = [name for name in self._names if name not in MEASURED_COLUMNS]
+        if len(columns) < len(self._names):
+            self._digests.append(_started(schema, columns))
+            self._columns.append(frozenset(columns))
 
     @property
     def full(self) -> str:

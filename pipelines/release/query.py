@@ -168,8 +168,8 @@ def _label_rates(connection: Any, figures: Mapping[str, Any]) -> None:
         if not isinstance(kinds, list) or not all(isinstance(kind, Mapping) for kind in kinds):
             raise TypeError(f"it holds {str(kinds)[:60]}")
         sql = statements(Path(__file__).with_name("rates.sql"))
-        given = {"kinds": json.dumps(kinds)}
-        connection.execute(f"CREATE TABLE label_kinds AS {sql['label_kinds']}", given)
+        params = {"kinds": json.dumps(kinds)}
+        connection.execute(f"CREATE TABLE label_kinds AS {sql['label_kinds']}", params)
         connection.execute(f"CREATE VIEW label_rates AS {sql['label_rates']}")
     except (TypeError, duckdb.Error) as error:
         raise SourceError(
@@ -722,17 +722,17 @@ class SqlProcess:
     def table(self, sql: str, *, timeout_s: float) -> pa.Table:
         """The whole answer; `QueryLimit` when it is larger than the memory limit."""
         schema, batches = self.stream(sql, timeout_s=timeout_s)
-        held, kept = 0, []
+        held, parts = 0, []
         for batch in batches:
             held += batch.nbytes
-            kept.append(batch)
+            parts.append(batch)
             if held > self._most:
                 self.close()
                 raise QueryLimit(
                     f"the answer is larger than {self._memory}",
                     next_step="narrow it, raise --memory, or write it to a file with --out",
                 )
-        return pa.Table.from_batches(kept, schema=schema)
+        return pa.Table.from_batches(parts, schema=schema)
 
     def stream(self, sql: str, *, timeout_s: float) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """Columns of the answer, and its rows in pieces as they are found.

@@ -130,7 +130,7 @@ class UploadResult:
 
     url: str
     sent: tuple[str, ...]
-    kept: tuple[str, ...]
+    present: tuple[str, ...]
 
 
 def is_url(place: str) -> bool:
@@ -167,17 +167,17 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> UploadResult:
                 )
         else:
             refuse_yanked(release)
-        sent, kept = [], []
+        sent, present = [], []
         for name in names(release, manifest):
             target = f"{folder}/{name}"
             if _same(system, target, release / name):
-                kept.append(name)
+                present.append(name)
                 continue
             sent.append(name)
             if not dry_run:
                 put_file(system, release / name, target, url)
         return UploadResult(
-            f"{url.rstrip('/')}/{manifest.name}/{manifest.version}", (*sent,), (*kept,)
+            f"{url.rstrip('/')}/{manifest.name}/{manifest.version}", (*sent,), (*present,)
         )
 
 
@@ -424,22 +424,22 @@ def _public(signer: str) -> Ed25519PublicKey:
         load_ssh_public_key,
     )
 
-    given = signer.strip()
-    inline = given.startswith(("ssh-ed25519 ", "-----BEGIN"))
+    text = signer.strip()
+    inline = text.startswith(("ssh-ed25519 ", "-----BEGIN"))
     try:
-        data = given.encode() if inline else Path(given).expanduser().read_bytes()
+        data = text.encode() if inline else Path(text).expanduser().read_bytes()
         load = load_ssh_public_key if data.startswith(b"ssh-") else load_pem_public_key
         key = load(data)
     except OSError as error:
         raise BadInput(
             f"the public key cannot be read: {error.strerror}",
-            where=given,
+            where=text,
             next_step="give the publisher's public key, as a file or as text",
         ) from error
     except Exception:
         raise BadInput(
             "there is no public key",
-            where=given[:200] if not inline else None,
+            where=text[:200] if not inline else None,
             next_step=f"give the public half of {_KEYS}",
         ) from None
     if not isinstance(key, ed25519.Ed25519PublicKey):

@@ -68,8 +68,8 @@ def constants(name: str, preset: str) -> dict[str, Constant]:
         for group in presets_rows()[name].get(of, []):
             for setting, value in group.items():
                 if setting != "at":
-                    given = tuple(value) if isinstance(value, list) else value
-                    result[setting] = Constant(given, of, group["at"])
+                    constant = tuple(value) if isinstance(value, list) else value
+                    result[setting] = Constant(constant, of, group["at"])
     return result
 
 

@@ -66,7 +66,7 @@ class Battles:
             )
         return self.model_ids.index(model)
 
-    def between(self, small: str, large: str) -> tuple[Vectors, Floats]:
+    def of_pair(self, small: str, large: str) -> tuple[Vectors, Floats]:
         """(k, d) questions of this pair's battles, and (k,) how far the large model won.
 
         Raises:
@@ -280,10 +280,10 @@ class PairKNN:
         self.choices = choices
 
     def fit(self, train: Battles, small: str, large: str) -> PairKNN:
-        self._vectors, self._won = train.between(small, large)
+        self._vectors, self._won = train.of_pair(small, large)
         self.k = self.choices[len(self.choices) // 2]
         if len(self.choices) > 1 and train.validation is not None:
-            vectors, won = train.validation.between(small, large)
+            vectors, won = train.validation.of_pair(small, large)
             near = self._won[nearest(vectors, self._vectors, max(self.choices))[0]]
             self.k = min(
                 self.choices, key=lambda k: (float(np.mean((self._mean(near, k) - won) ** 2)), k)
@@ -468,13 +468,13 @@ class PairMLP:
         self.widths, self.decays, self.seed = widths, decays, seed
 
     def fit(self, train: Battles, small: str, large: str) -> PairMLP:
-        vectors, won = train.between(small, large)
+        vectors, won = train.of_pair(small, large)
         start = start_logits(np.array([won.mean()]))
         (self.width, self.decay), self._network = best_network(
             candidates(vectors.shape[1], start, self.widths, self.decays),
             train,
             self.seed,
-            lambda item: (item.between(small, large)[0], item.between(small, large)[1][:, None]),
+            lambda item: (item.of_pair(small, large)[0], item.of_pair(small, large)[1][:, None]),
         )
         return self
 
@@ -495,7 +495,7 @@ class PairSoftmaxMLP(PairMLP):
         self.width, self.epochs, self.seed = width, epochs, seed
 
     def fit(self, train: Battles, small: str, large: str) -> PairSoftmaxMLP:
-        vectors, won = train.between(small, large)
+        vectors, won = train.of_pair(small, large)
         rows = decided(won)
         self._network, _ = train_network(
             _perceptron(vectors.shape[1], self.width),

@@ -130,7 +130,7 @@ def train_network(
         order = np.random.default_rng(seed)
         # Small sets need small batches, else an epoch is a single step.
         batch = min(512, max(32, len(x) // 32))
-        best, kept, waited = float("inf"), copy.deepcopy(network.state_dict()), 0
+        best, weights, waited = float("inf"), copy.deepcopy(network.state_dict()), 0
         for _ in range(epochs):
             network.train()
             for rows in np.array_split(order.permutation(len(x)), max(1, len(x) // batch)):
@@ -142,12 +142,12 @@ def train_network(
             with torch.no_grad():
                 now = float(masked_cross_entropy(network(check[0]), *check[1:]))
             if now < best - 1e-6:
-                best, kept, waited = now, copy.deepcopy(network.state_dict()), 0
+                best, weights, waited = now, copy.deepcopy(network.state_dict()), 0
             else:
                 waited += 1
                 if held is not None and waited >= patience:
                     break
-        network.load_state_dict(kept)
+        network.load_state_dict(weights)
     return network, best
 
 
@@ -331,7 +331,7 @@ class Trained(ABC):
         if held is not None and not self.as_published and not np.all(np.isnan(held.labels)):
             check = self.batch(held, self.inputs(held.queries))
         noise = torch.Generator().manual_seed(self.seed)
-        best, kept, waited = (-1.0, 0.0), None, 0
+        best, weights, waited = (-1.0, 0.0), None, 0
         for pieces in self._epochs(len(whole.x)):
             looks = {len(pieces) // 2, len(pieces)}
             for step, some in enumerate(pieces, 1):
@@ -345,13 +345,13 @@ class Trained(ABC):
                     continue
                 now = self.look(network, check)
                 if now > best:
-                    best, kept, waited = now, copy.deepcopy(network.state_dict()), 0
+                    best, weights, waited = now, copy.deepcopy(network.state_dict()), 0
                 else:
                     waited += 1
             if waited >= s["patience"]:
                 break
-        if kept is not None:
-            network.load_state_dict(kept)
+        if weights is not None:
+            network.load_state_dict(weights)
         self.not_as_published = self._unlike_published(len(whole.x))
 
     def _epochs(self, n: int) -> Iterator[list[Ints]]:

@@ -49,7 +49,7 @@ def test_a_link_that_was_left_is_removed_and_not_followed(tmp_path: Path) -> Non
 
 
 def test_a_name_says_who_makes_it(tmp_path: Path) -> None:
-    named = staging.beside(tmp_path / "a.parquet").name.split(".")
+    named = staging.temporary_path(tmp_path / "a.parquet").name.split(".")
     assert named[-1] == str(os.getpid())
     assert named[-2] == staging._space()
     with staging.staging(tmp_path / "stage") as folder:

@@ -118,8 +118,8 @@ def test_a_connection_cut_in_the_middle_is_continued(release, bucket, store):
         open_release(f"{bucket}/made/1.0.0")
     store.cut_after = None
     again = put(release, bucket)
-    assert len(again.kept) == len(sent) == 5
-    assert len(store.uploads) == len(again.kept) + len(again.sent)
+    assert len(again.present) == len(sent) == 5
+    assert len(store.uploads) == len(again.present) + len(again.sent)
     with local_copy(again.url) as copy:
         assert verify_release(copy, render_card=render) == []
     # One byte changed in the store is found over the same address.

@@ -42,7 +42,7 @@ def test_a_cut_copy_shows_no_release_and_is_continued(release, url, monkeypatch)
         pass
     monkeypatch.setattr(type(system), "put_file", real)
     again = put(release, url)
-    assert len(again.kept) == 4
+    assert len(again.present) == 4
     with local_copy(again.url) as copy:
         assert verify_release(copy, render_card=render) == []
 

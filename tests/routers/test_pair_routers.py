@@ -155,16 +155,16 @@ def test_labels_become_battles_and_missing_ones_do_not() -> None:
     labels = np.array([[1, 0], [0, 1], [1, 1], [np.nan, 1]], dtype=float)
     found = from_labels(Examples(queries, ("large", "small"), labels), "small", "large")
     assert found.outcome.tolist() == [1.0, 0.0, 0.5]
-    assert found.between("small", "large")[1].tolist() == [1.0, 0.0, 0.5]
+    assert found.of_pair("small", "large")[1].tolist() == [1.0, 0.0, 0.5]
 
 
 def test_unknown_models_and_missing_embeddings_are_named() -> None:
     table, vectors = preferences(20)
     found = from_preferences(table, vectors)
     with pytest.raises(BadInput, match="'gpt' is in no preference record"):
-        found.between("small", "gpt")
+        found.of_pair("small", "gpt")
     with pytest.raises(BadInput, match="never meet"):
-        found.between("small", "weak")
+        found.of_pair("small", "weak")
     del vectors["q3"]
     with pytest.raises(BadInput, match="no embedding, such as q3"):
         from_preferences(table, vectors)

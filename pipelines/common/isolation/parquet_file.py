@@ -254,7 +254,7 @@ def _value(claim: str | None, kind: pa.DataType) -> Any:
         return None
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return re.sub(
-            rb"\\x([0-9A-F]{2})", lambda found: bytes.fromhex(found[1].decode()), claim.encode()
+            rb"\\x([0-9A-F]{2})", lambda match: bytes.fromhex(match[1].decode()), claim.encode()
         )
     try:
         return _ordered(_text(claim).cast(kind))[0].as_py()

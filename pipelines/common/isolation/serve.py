@@ -53,7 +53,7 @@ def main() -> None:
         except Exception as error:
             if is_exhausted(error):  # what is left is not enough to go on with
                 os._exit(LIMITED_FROM_OUTSIDE if _is_cut(used + request["memory"]) else NO_MEMORY)
-            _send(out, ERROR, json.dumps(_told(error)).encode())
+            _send(out, ERROR, json.dumps(_error_fields(error)).encode())
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
@@ -88,7 +88,7 @@ def _send(out: BinaryIO, kind: bytes, body: Any) -> None:
     out.flush()
 
 
-def _told(error: Exception) -> dict[str, str | None]:
+def _error_fields(error: Exception) -> dict[str, str | None]:
     return {
         "kind": type(error).__name__,
         "what": str(getattr(error, "what", error))[:2000],

@@ -222,7 +222,8 @@ def _usage(where: str, message: Mapping[str, Any]) -> TokenUsage:
 
 
 def _served(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    return next((str(one["model"]) for one in map(_response, messages) if one.get("model")), None)
+    models = (response.get("model") for response in map(_response, messages))
+    return next((str(model) for model in models if model), None)
 
 
 MINI_SWE_AGENT_IMPORTER = reading.importer("mini_swe_agent", mini_swe_agent_read)
@@ -427,8 +428,8 @@ def _tokens(where: str, message: Mapping[str, Any]) -> TokenUsage:
 
 
 def _instructions(task: Mapping[str, Any]) -> str:
-    told = (task.get("user_scenario") or {}).get("instructions")
-    return reading.text(told) if told else ""
+    instructions = (task.get("user_scenario") or {}).get("instructions")
+    return reading.text(instructions) if instructions else ""
 
 
 def _domain(stem: str) -> str:

@@ -34,12 +34,12 @@ def read(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[readin
     outcomes: dict[str, float | None] = {}
     conversations: dict[str, list[dict[str, Any]]] = {}
     for span in spans:
-        told = span["attributes"]
-        own = str(told.get("gen_ai.conversation.id") or span["trace"])
+        attrs = span["attributes"]
+        own = str(attrs.get("gen_ai.conversation.id") or span["trace"])
         for name in _OUTCOMES:
-            if told.get(name) is not None:
-                outcomes[own] = reading.score(told[name], span["where"])
-        if _is_call(told):
+            if attrs.get(name) is not None:
+                outcomes[own] = reading.score(attrs[name], span["where"])
+        if _is_call(attrs):
             conversations.setdefault(own, []).append(span)
         else:
             result.left_out["spans that are no calls of a model"] += 1
@@ -71,13 +71,13 @@ def _unwrapped(spans: list[dict[str, Any]], result: reading.ImportResult) -> lis
         if outer is not None and _depth(span, around) <= len(around):
             inside.setdefault(id(outer), []).append(span)
     for wrapper in sorted((s for s in spans if id(s) in inside), key=lambda s: _depth(s, around)):
-        told, calls = wrapper["attributes"], inside[id(wrapper)]
+        attrs, calls = wrapper["attributes"], inside[id(wrapper)]
         differ = any(_counts_differ(wrapper, calls, name) for name in _USED)
         other = ", which state other token counts" if differ else ""
         result.left_out[f"spans of calls around the spans of the same calls{other}"] += 1
         for call in calls:
-            kept = told if len(calls) == 1 else {k: told[k] for k in _SHARED if k in told}
-            call["attributes"] = {**kept, **call["attributes"]}
+            inherited = attrs if len(calls) == 1 else {k: attrs[k] for k in _SHARED if k in attrs}
+            call["attributes"] = {**inherited, **call["attributes"]}
     return [item for item in spans if id(item) not in inside]
 
 
@@ -95,10 +95,10 @@ def _wrapper(span: dict[str, Any], by_id: Mapping[Any, dict[str, Any]]) -> dict[
     passed: set[int] = set()
     outer = by_id.get((span["trace"], span["parent"]))
     while outer is not None and outer is not span and id(outer) not in passed:
-        told = outer["attributes"]
-        if _is_call(told):
+        attrs = outer["attributes"]
+        if _is_call(attrs):
             return outer
-        if told.get("gen_ai.operation.name") or told.get("traceloop.span.kind") in _APART:
+        if attrs.get("gen_ai.operation.name") or attrs.get("traceloop.span.kind") in _APART:
             return None
         passed.add(id(outer))
         outer = by_id.get((outer["trace"], outer["parent"]))
@@ -113,9 +113,9 @@ def _depth(span: dict[str, Any], around: Mapping[int, dict[str, Any] | None]) ->
     return depth
 
 
-def _is_call(told: Mapping[str, Any]) -> bool:
-    operation = told.get("gen_ai.operation.name")
-    asked = told.get("gen_ai.request.model") or told.get("gen_ai.response.model")
+def _is_call(attrs: Mapping[str, Any]) -> bool:
+    operation = attrs.get("gen_ai.operation.name")
+    asked = attrs.get("gen_ai.request.model") or attrs.get("gen_ai.response.model")
     return bool(asked) and (operation is None or operation in _CALLS)
 
 
@@ -139,20 +139,20 @@ def _answer(
 def _step(
     key: Mapping[str, Any], number: int, call: Mapping[str, Any], outcome: float | None
 ) -> dict[str, Any]:
-    told, where = call["attributes"], call["where"]
+    attrs, where = call["attributes"], call["where"]
 
     def count(*names: str) -> int | None:
         value = next(
-            (told[f"gen_ai.usage.{n}"] for n in names if f"gen_ai.usage.{n}" in told), None
+            (attrs[f"gen_ai.usage.{n}"] for n in names if f"gen_ai.usage.{n}" in attrs), None
         )
         return reading.count(value, where)
 
-    error = told.get("error.type")
+    error = attrs.get("error.type")
     return reading.step(
-        key, number, _arm(told),
-        "tool" in reading.text(told.get("gen_ai.response.finish_reasons")), failed=error,
+        key, number, _arm(attrs),
+        "tool" in reading.text(attrs.get("gen_ai.response.finish_reasons")), failed=error,
         error=None if error is None else str(error),
-        served_model=told.get("gen_ai.response.model"),
+        served_model=attrs.get("gen_ai.response.model"),
         prompt_tokens=count("input_tokens", "prompt_tokens"),
         completion_tokens=count("output_tokens", "completion_tokens"),
         reasoning_tokens=count("reasoning.output_tokens", "reasoning_tokens"),
@@ -164,8 +164,8 @@ def _step(
     )  # fmt: skip
 
 
-def _arm(told: Mapping[str, Any]) -> str:
-    return str(told.get("gen_ai.request.model") or told["gen_ai.response.model"])
+def _arm(attrs: Mapping[str, Any]) -> str:
+    return str(attrs.get("gen_ai.request.model") or attrs["gen_ai.response.model"])
 
 
 def _spans(path: Path, result: reading.ImportResult) -> Iterator[dict[str, Any]]:
@@ -204,7 +204,8 @@ def _attributes(value: Any, where: str) -> dict[str, Any]:
     """Attributes of OTLP (a list of key and typed value) or of a plain mapping."""
     if value is None or isinstance(value, dict):
         return value or {}
-    return {str(one.get("key")): _plain(one.get("value")) for one in reading.objects(value, where)}
+    pairs = reading.objects(value, where)
+    return {str(pair.get("key")): _plain(pair.get("value")) for pair in pairs}
 
 
 def _plain(value: Any) -> Any:

@@ -327,7 +327,7 @@ def routereval_records(paths: Sequence[Path], result: reading.ImportResult) -> I
                 where=str(path),
                 next_step=f"expected: {ROUTEREVAL_IMPORTER.layout}",
             )
-        given: dict[tuple[str, str], float] = {}
+        scores: dict[tuple[str, str], float] = {}
         task = path.stem.removesuffix("_router_dataset")
         for name, pool in pools:
             where = f"{path.name}, {'/'.join(name) or 'top'}"
@@ -336,9 +336,9 @@ def routereval_records(paths: Sequence[Path], result: reading.ImportResult) -> I
                 for item in row[ANSWERS]:
                     score = reading.score(item["_score"], place)
                     key = (row["_id"], item["_model"])
-                    if score is None or key not in given:
+                    if score is None or key not in scores:
                         own.append(item)
-                    if score is not None and given.setdefault(key, score) != score:
+                    if score is not None and scores.setdefault(key, score) != score:
                         raise SourceError(
                             f"{item['_model']!r} has two scores for one question", where=where
                         )

@@ -284,8 +284,8 @@ def _unread_status(done: Assigned, around: set[str], table: pa.Table) -> None:
     read = {*done.roles.values(), *done.others, *done.used, *around}
     for name in (n for n in done.table.column_names if n not in read and n[:1] != "("):
         words = texts(done.table.column(name)).combine_chunks()
-        beside = words.filter(blank)
-        seen = pc.unique(beside).to_pylist()
+        blank_words = words.filter(blank)
+        seen = pc.unique(blank_words).to_pylist()
         others = pc.unique(words.filter(pc.invert(blank))).to_pylist()
         short = all(item and len(item) <= 80 for item in seen)
         few = len(seen) + len(others) <= min(_WORDS_OF_STATUS, len(blank) // 2)
@@ -303,9 +303,9 @@ def unread_columns(done: Assigned, around: set[str]) -> list[ReadingNote]:
     """A note that names the columns that hold something and of which nothing was read."""
     read = {*done.roles.values(), *done.others, *done.used, *around, done.of_status}
     free = [n for n in done.table.column_names if n not in read and not n.startswith("(")]
-    told = " ".join(note.says for note in done.notes if note.about != "arm")
+    note_text = " ".join(note.says for note in done.notes if note.about != "arm")
     free = [n for n in free if done.table.column(n).null_count < done.table.num_rows
-            and repr(n) not in told]  # fmt: skip
+            and repr(n) not in note_text]  # fmt: skip
     inside = Counter(name.rpartition(".")[0] for name in free)
     names = list(dict.fromkeys(
         f"{key}.*" if (key := name.rpartition(".")[0]) and inside[key] >= _TOGETHER else name
@@ -462,7 +462,7 @@ class AggregatesOnly(SourceError):
 
 
 @dataclass(slots=True)
-class _Beside:
+class _Rest:
     """What is beside the answers: groups without any, API calls and figures of whole arms."""
 
     refused: list[_Refused] = field(default_factory=list)
@@ -522,19 +522,19 @@ def _results(path: Path) -> Results:
     if harness is not None:
         return _of_harness(*harness, path, len(paths))
     sets: list[AnswerSet] = []
-    beside = _Beside()
+    rest = _Rest()
     for group in groups_of(documents(paths, path)):
-        _read(group, sets, beside)
+        _read(group, sets, rest)
     if not sets:
-        raise _refusal(beside.refused, path)
+        raise _refusal(rest.refused, path)
     left = f"{len(others)} file{'s' if len(others) != 1 else ''} of other kinds: not read"
     notes = [ReadingNote("left_out", left)] if others else []
-    notes += [*_unread_rows(beside.refused), *path_notes(paths, path)]
+    notes += [*_unread_rows(rest.refused), *path_notes(paths, path)]
     table, columns, more, scores = merged(_not_twice(sets))
-    told = call_notes(beside.calls, arms(table))
-    stated = list(stated_notes(beside.figures, table))
+    notes_of_calls = call_notes(rest.calls, arms(table))
+    stated = list(stated_notes(rest.figures, table))
     _refuse_one_kind(table, stated, path)
-    results = (*notes, *more, *told, *stated)
+    results = (*notes, *more, *notes_of_calls, *stated)
     return Results(table, columns, results, scores)
 
 
@@ -571,7 +571,7 @@ def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
 def _not_twice(sets: list[AnswerSet]) -> list[AnswerSet]:
     """The sets without whole documents as separate records, where sets inside are answers."""
     inner = {name for group in sets if group.group.trail != DOCUMENT for name in group.group.files}
-    return [one for one in sets if one.group.trail != DOCUMENT or not inner & {*one.group.files}]
+    return [s for s in sets if s.group.trail != DOCUMENT or not inner & {*s.group.files}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -584,39 +584,39 @@ class _Refused:
     notes: tuple[ReadingNote, ...] = ()
 
 
-def _read(group: Group, sets: list[AnswerSet], beside: _Beside) -> None:
+def _read(group: Group, sets: list[AnswerSet], rest: _Rest) -> None:
     """Add a group to the sets of answers, or to those that hold none."""
-    table, told = unmelted(group.table())
+    table, melt_notes = unmelted(group.table())
     if group.trail == DOCUMENT and len(group.parts) < 2:
         return
     around = {name for name in group.around if not name.startswith("(key")}
     if why := why_pairs(table):
-        beside.refused.append(_Refused(group, why))
+        rest.refused.append(_Refused(group, why))
         return
     done = assign(table, around)
-    done.notes += (*group.notes, *told)
+    done.notes += (*group.notes, *melt_notes)
     if why := why_aggregate(done, around):
-        beside.figures |= figures_of(done, [n for n in done.table.column_names if n[0] != "("])
+        rest.figures |= figures_of(done, [n for n in done.table.column_names if n[0] != "("])
         notes = tuple(_odd_figures(group, done.roles.get("arm")))
-        beside.refused.append(_Refused(group, why, aggregate=True, notes=notes))
+        rest.refused.append(_Refused(group, why, aggregate=True, notes=notes))
         return
     if why := _lacking(done, group):
-        beside.refused.append(_Refused(group, why))
+        rest.refused.append(_Refused(group, why))
         # A message inside another record belongs to that.
         if len(group.trail) <= 1 and (calls := calls_of(done)) is not None:
-            beside.calls.append(calls)
+            rest.calls.append(calls)
         return
     normal_form, others = normal(done, around)
-    beside.figures |= figures_of(done, sorted(around - set(done.roles.values())))
+    rest.figures |= figures_of(done, sorted(around - set(done.roles.values())))
     if group.trail[-1:] == ("(lists of ids)",):
         normal_form, others = _completed_lists(done, normal_form, _totals(done, around)), {}
         if normal_form is None:
             why = "lists name who succeeded, and not which questions there were"
-            beside.refused.append(_Refused(group, why))
+            rest.refused.append(_Refused(group, why))
             return
     empty = all(normal_form.column(n).null_count == normal_form.num_rows for n in ("score", "text"))
     if empty:
-        beside.refused.append(_Refused(group, "no row has a score or an answer"))
+        rest.refused.append(_Refused(group, "no row has a score or an answer"))
         return
     sets.append(AnswerSet(group, done, normal_form, others))
 

@@ -269,12 +269,12 @@ def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
     """
     used = {column for fields in models.values() for column in fields.values()}
     rest = [name for name in table.column_names if name not in used]
-    kept = table.select(rest)
+    shared = table.select(rest)
     n = table.num_rows
     wanted = sorted({role for fields in models.values() for role in fields})
     parts = []
     for model, fields in models.items():
-        part = kept.append_column("(model)", pa.array([model] * n, pa.string()))
+        part = shared.append_column("(model)", pa.array([model] * n, pa.string()))
         for role in wanted:
             column = fields.get(role)
             values = (

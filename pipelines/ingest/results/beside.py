@@ -84,20 +84,20 @@ def _floats(table: pa.Table, name: str | None, field: str) -> np.ndarray:
 def call_notes(groups: Sequence[ApiCalls], arms: Iterable[str]) -> Iterator[ReadingNote]:
     """What a person has to know of calls beside the answers of some arms."""
     known = sorted(arms)
-    for one in groups:
-        n = len(one.asked)
+    for calls in groups:
+        n = len(calls.asked)
         says = (
-            f"{n:,} API calls name no question ({np.nansum(one.prompt):,.0f} prompt and "
-            f"{np.nansum(one.completion):,.0f} completion tokens{_dollars(one.cost)}): no answer's "
-            "cost is known from them"
+            f"{n:,} API calls name no question ({np.nansum(calls.prompt):,.0f} prompt and "
+            f"{np.nansum(calls.completion):,.0f} completion tokens{_dollars(calls.cost)}): no "
+            "answer's cost is known from them"
         )
         yield ReadingNote("calls", says, n, (), "API calls")
-        yield from _unpriced(one)
-        yield from _of_others(one, known)
-        yield from _served(one)
-        if (cached := np.nansum(one.cached)) > 0:
+        yield from _unpriced(calls)
+        yield from _of_others(calls, known)
+        yield from _served(calls)
+        if (cached := np.nansum(calls.cached)) > 0:
             says = (
-                f"{cached:,.0f} of {np.nansum(one.prompt):,.0f} prompt tokens of API calls were "
+                f"{cached:,.0f} of {np.nansum(calls.prompt):,.0f} prompt tokens of API calls were "
                 "cached: at the price of a prompt token they are counted too dear"
             )
             yield ReadingNote("choice", says, 0, (), "API calls")
@@ -107,12 +107,12 @@ def _dollars(cost: np.ndarray) -> str:
     return "" if np.isnan(cost).all() else f", ${np.nansum(cost):,.6g}"
 
 
-def _unpriced(one: ApiCalls) -> Iterator[ReadingNote]:
+def _unpriced(calls: ApiCalls) -> Iterator[ReadingNote]:
     """Calls with tokens and without a cost, by model."""
-    used = np.nan_to_num(one.prompt) + np.nan_to_num(one.completion) > 0
-    for fault, bad in (("no cost", np.isnan(one.cost)), ("a cost of 0", one.cost == 0)):
+    used = np.nan_to_num(calls.prompt) + np.nan_to_num(calls.completion) > 0
+    for fault, bad in (("no cost", np.isnan(calls.cost)), ("a cost of 0", calls.cost == 0)):
         counted = Counter(
-            name or "no model" for name, b in zip(one.asked, bad & used, strict=True) if b
+            name or "no model" for name, b in zip(calls.asked, bad & used, strict=True) if b
         )
         if n := counted.total():
             whom = ", ".join(f"{k:,} of {name}" for name, k in counted.most_common(_SHOWN))
@@ -122,25 +122,25 @@ def _unpriced(one: ApiCalls) -> Iterator[ReadingNote]:
             )
 
 
-def _of_others(one: ApiCalls, arms: Sequence[str]) -> Iterator[ReadingNote]:
+def _of_others(calls: ApiCalls, arms: Sequence[str]) -> Iterator[ReadingNote]:
     """Calls of models that are no arm: a simulated user, a judge, a part of a system."""
     counted = Counter(
-        name for name in one.asked if name and not any(same_model(name, arm) for arm in arms)
+        name for name in calls.asked if name and not any(same_model(name, arm) for arm in arms)
     )
     for name, k in counted.most_common(_SHOWN):
         if arms:
             says = (
-                f"{k:,} of {len(one.asked):,} API calls asked {name!r}, which is no arm here (a "
+                f"{k:,} of {len(calls.asked):,} API calls asked {name!r}, which is no arm here (a "
                 "simulated user, a judge or a helper?): their tokens and costs are no arm's own"
             )
             yield ReadingNote("other_calls", says, k, (), name)
 
 
-def _served(one: ApiCalls) -> Iterator[ReadingNote]:
+def _served(calls: ApiCalls) -> Iterator[ReadingNote]:
     """Calls that another model answered than was asked for."""
     counted = Counter(
         (asked, served)
-        for asked, served in zip(one.asked, one.served, strict=True)
+        for asked, served in zip(calls.asked, calls.served, strict=True)
         if asked and served and not same_model(asked, served)
     )
     for (asked, served), k in counted.most_common(_SHOWN):
@@ -172,13 +172,13 @@ class _Figures:
     """Figures of whole models.
 
     Attributes:
-        found: Columns of numbers, by name.
+        columns: Columns of numbers, by name.
         counts: Those that count questions.
         who: Name of each row.
     """
 
     table: pa.Table
-    found: dict[str, np.ndarray]
+    columns: dict[str, np.ndarray]
     counts: list[str]
     who: list[str]
 
@@ -190,7 +190,7 @@ class _Figures:
 
     def costs(self) -> Iterator[ReadingNote]:
         """Costs of 0 and missing ones beside models that cost something."""
-        for name, values in self.found.items():
+        for name, values in self.columns.items():
             if rank_of(name, "cost") is None or not (values > 0).any():
                 continue
             for says, end, bad in (
@@ -205,7 +205,7 @@ class _Figures:
         """Models with several rows that no other column of words tells apart."""
         apart = [
             n for n in self.table.column_names
-            if not n.startswith("(") and n not in self.found and rank_of(n, "setting") is not None
+            if not n.startswith("(") and n not in self.columns and rank_of(n, "setting") is not None
         ]  # fmt: skip
         settings = [tuple(row.values()) for row in self.table.select(apart).to_pylist()]
         counted = Counter(zip(self.who, settings or [()] * len(self.who), strict=True))
@@ -217,7 +217,7 @@ class _Figures:
     def totals(self) -> Iterator[ReadingNote]:
         """Rows over another number of questions than most."""
         for name in self.counts:
-            counted = self.found[name]
+            counted = self.columns[name]
             there = counted[~np.isnan(counted)]
             if len(there) < FEWEST:
                 continue
@@ -234,7 +234,7 @@ class _Figures:
 
     def shares(self) -> Iterator[ReadingNote]:
         """Rates that are not the numbers of right answers over those of questions beside them."""
-        result = self.found
+        result = self.columns
         for rate in (n for n in result if _RATE.search(n)):
             scale = 100.0 if np.nanmax(result[rate], initial=0) > 1.5 else 1.0
             for right in (n for n in result if n not in (rate, *self.counts) and _alike(rate, n)):
@@ -257,7 +257,7 @@ class _Figures:
     def gaps(self) -> Iterator[ReadingNote]:
         """Rows that lack figures that nearly all have."""
         odd = {
-            n: np.flatnonzero(np.isnan(v)) for n, v in self.found.items()
+            n: np.flatnonzero(np.isnan(v)) for n, v in self.columns.items()
             if len(v) >= FEWEST and 0 < np.isnan(v).mean() < 0.2
             and np.any(v[~np.isnan(v)] % 1 != 0) and rank_of(n, "cost") is None
         }  # fmt: skip
@@ -273,9 +273,9 @@ class _Figures:
         """Rows with errors in a quarter of their questions or more."""
         if not self.counts:
             return
-        total = self.found[self.counts[0]]
-        for name in (n for n in self.found if _FAULTS.search(n) and n not in self.counts):
-            faults = self.found[name]
+        total = self.columns[self.counts[0]]
+        for name in (n for n in self.columns if _FAULTS.search(n) and n not in self.counts):
+            faults = self.columns[name]
             with np.errstate(invalid="ignore"):
                 many = np.flatnonzero(faults >= np.maximum(0.25 * total, 5))
             if len(many):

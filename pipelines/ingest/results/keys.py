@@ -777,7 +777,7 @@ def no_status_as_score(done: Assigned) -> None:
     if "reference" not in done.roles and not unanswered:
         return
     del done.roles["score"]
-    done.notes = [one for one in done.notes if one.about != "score" or repr(name) not in one.says]
+    done.notes = [n for n in done.notes if n.about != "score" or repr(name) not in n.says]
     done.note(
         "choice",
         f"{name!r} says how answers ended and is no score: "
@@ -802,8 +802,8 @@ def _no_call_as_score(done: Assigned) -> None:
         return
     text = pc.utf8_trim_whitespace(texts(table.column(done.roles["text"]))).fill_null("")
     wrong = pa.chunked_array([pa.array(numbers(table.column(score)) == 0)])
-    beside = pc.unique(text.filter(wrong)).to_pylist()
-    if not beside or not all(not item or says_failed(item) for item in beside):
+    failed = pc.unique(text.filter(wrong)).to_pylist()
+    if not failed or not all(not item or says_failed(item) for item in failed):
         return
     said = [c.column for c in candidates(table, "status", taken(done))][:1]
     other = texts(table.column(said[0])) if said else pa.scalar(None, pa.string())
@@ -861,15 +861,15 @@ def words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
         note = f"{name!r} says who won ({said}), not whether an answer is right: is it the score?"
         done.note("question", note, "score")
     abstained, nothing = vocabulary("abstained"), vocabulary("nothing")
-    kept = [word if k in abstained or (k not in nothing and _says_none(word, k)) else None
-            for word, k in zip(listed, short, strict=True)]  # fmt: skip
-    status = pa.array(kept, pa.string()).take(coded.indices)
-    for word in filter(None, kept):
+    statuses = [word if k in abstained or (k not in nothing and _says_none(word, k)) else None
+                for word, k in zip(listed, short, strict=True)]  # fmt: skip
+    status = pa.array(statuses, pa.string()).take(coded.indices)
+    for word in filter(None, statuses):
         rows = int(pc.sum(pc.equal(status, word)).as_py() or 0)
         counted = "wrong" if plain(word) in abstained else "missing, and not wrong"
         done.note("question", f"{rows:,} answers with {name!r} {word!r} count as {counted}",
                   "score", rows)  # fmt: skip
-    return {"status": pa.chunked_array([status])} if any(kept) else {}
+    return {"status": pa.chunked_array([status])} if any(statuses) else {}
 
 
 # Which column of a group of records is the arm, the question, the score and so on.
@@ -943,9 +943,9 @@ def _no_reference(done: Assigned) -> None:
         taken_for = f"{done.roles['score']!r} is taken for the score"
         done.note("choice", f"{says}: {taken_for}", "score")
         return
-    told = {str(item) for item in some(done.table.column(name))}
+    scores = {str(item) for item in some(done.table.column(name))}
     answers = [c.column for c in candidates(done.table, "text", taken(done))]
-    if any({str(v) for v in some(done.table.column(c))} <= told for c in answers):
+    if any({str(v) for v in some(done.table.column(c))} <= scores for c in answers):
         del done.roles["score"]
         done.roles.setdefault("reference", name)
         done.note("choice", f"{says}: it is the reference of the answers, and no score", "score")
@@ -1062,11 +1062,11 @@ def _transposed(done: Assigned, arm: str, around: set[str]) -> bool:
     asked = _of_one_parent([n for n in own if is_right_or_wrong(table.column(n))])
     if len(asked) < 5 or 2 * len(asked) < len(own):
         return False
-    kept = table.select([n for n in table.column_names if n not in asked])
+    shared = table.select([n for n in table.column_names if n not in asked])
     parts = []
     for name in asked:
         values = pa.array(numbers(table.column(name)), from_pandas=True)
-        part = kept.append_column("(question)", pa.array([name] * table.num_rows, pa.string()))
+        part = shared.append_column("(question)", pa.array([name] * table.num_rows, pa.string()))
         parts.append(part.append_column("(score)", values))
     done.table = pa.concat_tables(parts)
     done.roles |= {"question": "(question)", "score": "(score)"}
@@ -1118,17 +1118,17 @@ def _texts_of(done: Assigned, around: set[str]) -> None:
             done.roles[role] = result[0].column
 
 
-def _fitting(done: Assigned, role: str, found: list[Candidate]) -> list[Candidate]:
+def _fitting(done: Assigned, role: str, columns: list[Candidate]) -> list[Candidate]:
     """Of columns of texts those that differ by answer, or for a question's own do not."""
     if role == "text":
-        of_answers = [c for c in found if not _of_question(done, c.column)]
+        of_answers = [c for c in columns if not _of_question(done, c.column)]
         # All arms may say the same; beside a reference of its own such a column holds answers.
-        named = {c.column for c in found}
+        named = {c.column for c in columns}
         other = any(c.column not in named for c in candidates(done.table, "reference"))
         alone = done.unique("arm") < 2 or other
-        return of_answers or ([c for c in found if not is_weak(c.column)] if alone else [])
+        return of_answers or ([c for c in columns if not is_weak(c.column)] if alone else [])
     whole = role == "prompt" and done.per_question
-    return [c for c in found if whole or _of_question(done, c.column, otherwise=True)]
+    return [c for c in columns if whole or _of_question(done, c.column, otherwise=True)]
 
 
 def _of_question(done: Assigned, name: str, *, otherwise: bool = False) -> bool:

@@ -350,24 +350,24 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _flatten(value: Mapping[str, Any], before: str, found: dict[str, Any], depth: int) -> None:
+def _flatten(value: Mapping[str, Any], before: str, row: dict[str, Any], depth: int) -> None:
     for key, item in value.items():
         name = f"{before}{key}"
-        if len(found) >= MAX_COLUMNS:
+        if len(row) >= MAX_COLUMNS:
             return
         single = isinstance(item, list) and len(item) == 1 and "[0]" not in before
         if single and isinstance(item[0], dict) and not named_values(item):
             name, item = (name, turns) if (turns := _turns(item)) else (f"{name}[0]", item[0])
         if isinstance(item, dict) and depth < _COLUMN_DEPTH and item:
-            _flatten(item, f"{name}.", found, depth + 1)
+            _flatten(item, f"{name}.", row, depth + 1)
         elif isinstance(item, list) and (named := named_values(item)):
-            found |= {f"{name}.{key}": value for key, value in named.items()}
+            row |= {f"{name}.{key}": value for key, value in named.items()}
         elif isinstance(item, list) and (turns := _turns(item)):
-            found |= {f"{name}.{role}": text for role, text in turns.items()}
+            row |= {f"{name}.{role}": text for role, text in turns.items()}
         elif isinstance(item, list | dict):
-            found[name] = _unlisted(item)
+            row[name] = _unlisted(item)
         else:
-            found[name] = item
+            row[name] = item
 
 
 def _turns(value: list[Any]) -> dict[str, str]:
@@ -558,11 +558,11 @@ def _parquet(path: Path) -> pa.Table | list[dict[str, Any]]:
     return plain_columns(table)
 
 
-def _table(found: Iterator[dict[str, str | None]], place: tuple[str, ...], name: str) -> Document:
+def _table(rows: Iterator[dict[str, str | None]], place: tuple[str, ...], name: str) -> Document:
     """Rows of a CSV; all columns are texts: what they hold is decided with all of one in view."""
     columns: dict[str, list[str | None]] = {}
     short: list[int] = []
-    for number, row in enumerate(found, start=1):
+    for number, row in enumerate(rows, start=1):
         for key, value in row.items():
             columns.setdefault(key or "unnamed", []).append(value)
         if None in row.values():
@@ -630,10 +630,10 @@ class Group:
         return one_spelling(pa.concat_tables(same_types(self.parts), promote_options="permissive"))
 
 
-def groups_of(found: Iterable[Document]) -> list[Group]:
+def groups_of(documents: Iterable[Document]) -> list[Group]:
     """All sets of records in these documents; sets of one trail with like columns are one group."""
     groups: dict[tuple[tuple[str, ...], str], list[Group]] = {}
-    for document in found:
+    for document in documents:
         for trail, table, around, kind in _tables(document):
             alike = groups.setdefault((trail, kind), [])
             columns = {n for n in table.column_names if not n.startswith("(") and n not in around}
@@ -761,21 +761,21 @@ def merged(
     """
     ordered = sorted(
         answers,
-        key=lambda one: (-one.scored, -one.table.num_rows, -len(one.done.roles), one.group.trail),
+        key=lambda s: (-s.scored, -s.table.num_rows, -len(s.done.roles), s.group.trail),
     )
     first = ordered[0]
     tables, others = [first.table], [first.others]
     columns, notes = dict(first.done.roles), [*first.done.notes]
     for item in ordered[1:]:
         if item.scored == 0 and first.scored > 0:
-            tables, told = _with_texts(tables, item)
-            notes.append(told)
+            tables, note = _with_texts(tables, item)
+            notes.append(note)
             continue
         share, same = _overlap(pa.concat_tables(tables), item.table)
         if share >= 0.5 and same == 1:
             tables, filled = _filled(tables, item)
             notes += filled
-        if share >= 0.5 or not _beside(first.group.trail, item.group.trail):
+        if share >= 0.5 or not _same_source(first.group.trail, item.group.trail):
             notes += _left_out(item, first, share, same)
             continue
         tables.append(item.table)
@@ -787,31 +787,31 @@ def merged(
 
 
 def _left_out(
-    one: AnswerSet, first: AnswerSet, share: float, same: float | None
+    other: AnswerSet, first: AnswerSet, share: float, same: float | None
 ) -> Iterable[ReadingNote]:
-    n = one.table.num_rows
+    n = other.table.num_rows
     if share < 0.5:
-        yield ReadingNote("left_out", f"{n:,} records of another kind in {one.files}", n)
+        yield ReadingNote("left_out", f"{n:,} records of another kind in {other.files}", n)
         return
     agreed = "" if same is None else f", {same:.1%} of them with the same score"
-    says = f"{n:,} rows of {one.files} repeat questions that were read already{agreed}"
+    says = f"{n:,} rows of {other.files} repeat questions that were read already{agreed}"
     yield ReadingNote("left_out", says, n)
     if same is not None and same < 1:
-        says = f"{one.files} states other scores than {first.group.files[0]} for some answers"
+        says = f"{other.files} states other scores than {first.group.files[0]} for some answers"
         yield ReadingNote("question", says, n)
 
 
-def _beside(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
+def _same_source(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether two kinds of sets are answers of one source: rows of files, or lists of ids."""
     plain = all(len(item) <= 1 and item != DOCUMENT for item in (first, other))
     return first == other or plain or (first[-1:] == other[-1:] == ("(lists of ids)",))
 
 
-def _others(found: list[dict[str, pa.Array]], tables: list[pa.Table]) -> dict[str, pa.Array]:
-    names = dict.fromkeys(name for item in found for name in item)
+def _others(scores: list[dict[str, pa.Array]], tables: list[pa.Table]) -> dict[str, pa.Array]:
+    names = dict.fromkeys(name for item in scores for name in item)
     empty = [pa.nulls(table.num_rows, pa.float64()) for table in tables]
     return {
-        name: pa.concat_arrays([item.get(name, no) for item, no in zip(found, empty, strict=True)])
+        name: pa.concat_arrays([item.get(name, no) for item, no in zip(scores, empty, strict=True)])
         for name in names
     }
 
@@ -840,59 +840,59 @@ def _short(table: pa.Table) -> list[tuple[str, str]]:
     ]
 
 
-def _with_texts(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table], ReadingNote]:
+def _with_texts(tables: list[pa.Table], source: AnswerSet) -> tuple[list[pa.Table], ReadingNote]:
     """The tables with the texts of a set without scores, joined by arm and question.
 
     Where the arms are named otherwise, files of one folder are of one arm.
     """
     names = ("text", "prompt")
-    said, keys = _keys(one.table, names), _keys(one.table, ("arm", "question"))
+    said, keys = _keys(source.table, names), _keys(source.table, ("arm", "question"))
     by_arm = dict(zip(keys, said, strict=True))
     by_folder = {
         (folder, asked): item
-        for folder, (_, asked), item in zip(_folders(one.table), keys, said, strict=True)
+        for folder, (_, asked), item in zip(_folders(source.table), keys, said, strict=True)
     }
     near = {folder for folder, _ in by_folder if folder}
 
-    def told_of(key: tuple[str, ...], folder: str) -> tuple[str, ...] | None:
-        beside = (
+    def texts_of(key: tuple[str, ...], folder: str) -> tuple[str, ...] | None:
+        matches = (
             by_folder[f, key[1]] for f in near if (f, key[1]) in by_folder
             and folder and (folder.startswith(f) or f.startswith(folder))
         )  # fmt: skip
-        return by_arm.get(key) or next(beside, None)
+        return by_arm.get(key) or next(matches, None)
 
     results = [
-        list(map(told_of, _keys(table, ("arm", "question")), _folders(table))) for table in tables
+        list(map(texts_of, _keys(table, ("arm", "question")), _folders(table))) for table in tables
     ]
     if joined := sum(row is not None for rows in results for row in rows):
-        says = f"texts of {joined:,} answers come from {one.files}"
-        filled = [_given(*pair, names) for pair in zip(tables, results, strict=True)]
+        says = f"texts of {joined:,} answers come from {source.files}"
+        filled = [_completed(*pair, names) for pair in zip(tables, results, strict=True)]
         return filled, ReadingNote("choice", says, joined)
-    says = f"{one.table.num_rows:,} texts of {one.files} belong to no scored answer"
-    return tables, ReadingNote("left_out", says, one.table.num_rows)
+    says = f"{source.table.num_rows:,} texts of {source.files} belong to no scored answer"
+    return tables, ReadingNote("left_out", says, source.table.num_rows)
 
 
-def _filled(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table], list[ReadingNote]]:
+def _filled(tables: list[pa.Table], source: AnswerSet) -> tuple[list[pa.Table], list[ReadingNote]]:
     """The tables with what they lack, and a set of the same answers with the same scores states."""
     lacks = tuple(
         name for name in FILLED
-        if one.table.column(name).null_count < one.table.num_rows
+        if source.table.column(name).null_count < source.table.num_rows
         and all(table.column(name).null_count == table.num_rows for table in tables)
     )  # fmt: skip
     if not lacks:
         return tables, []
-    stated = dict(zip(_short(one.table), _keys(one.table, lacks), strict=True))
-    results = [_given(table, list(map(stated.get, _short(table))), lacks) for table in tables]
-    says = f"{', '.join(lacks)} of the answers come from {one.files}"
-    return results, [ReadingNote("choice", says, one.table.num_rows)]
+    stated = dict(zip(_short(source.table), _keys(source.table, lacks), strict=True))
+    results = [_completed(table, list(map(stated.get, _short(table))), lacks) for table in tables]
+    says = f"{', '.join(lacks)} of the answers come from {source.files}"
+    return results, [ReadingNote("choice", says, source.table.num_rows)]
 
 
-def _given(
-    table: pa.Table, told: Sequence[tuple[Any, ...] | None], names: tuple[str, ...]
+def _completed(
+    table: pa.Table, facts: Sequence[tuple[Any, ...] | None], names: tuple[str, ...]
 ) -> pa.Table:
     """The table with what its rows lack in some columns, where it was found."""
     for n, name in enumerate(names):
-        more = [None if item is None else item[n] for item in told]
+        more = [None if item is None else item[n] for item in facts]
         at, kind = table.column_names.index(name), table.schema.field(name).type
         values = pc.coalesce(table.column(name), pa.chunked_array([pa.array(more, kind)]))
         table = table.set_column(at, name, values)

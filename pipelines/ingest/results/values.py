@@ -726,7 +726,7 @@ def plain_maps(value: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
     every = [key for item in inner for key in item or ()]
     if not kinds <= {bool, int, float} or len(set(every)) < 0.5 * len(every):
         return []
-    return [(a, b, v) for a, one in zip(value, inner, strict=True) for b, v in (one or {}).items()]
+    return [(a, b, v) for a, m in zip(value, inner, strict=True) for b, v in (m or {}).items()]
 
 
 def named_values(value: Sequence[Any]) -> dict[str, Any]:

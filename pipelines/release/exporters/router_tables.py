@@ -104,9 +104,9 @@ def grouped(rows: Iterable[Mapping[str, Any]], *columns: str) -> dict[Any, list[
     return result
 
 
-def file_name(name: str, taken: Collection[str], kept: str = "._-") -> str:
+def file_name(name: str, taken: Collection[str], allowed: str = "._-") -> str:
     """A name as that of one file or folder: no separator, not hidden, not one of those taken."""
-    short = re.sub(rf"[^A-Za-z0-9{kept}]+", "_", name).lstrip(".")[:100] or "unnamed"
+    short = re.sub(rf"[^A-Za-z0-9{allowed}]+", "_", name).lstrip(".")[:100] or "unnamed"
     unique, number = short, 1
     while unique in taken:
         number += 1
@@ -211,8 +211,8 @@ def llmrouterbench_write(
 _NUMBERS = ("prompt_tokens", "completion_tokens", "cost")
 
 
-def _total(found: list[dict[str, Any]], column: str) -> float | None:
-    values = [row[column] for row in found]
+def _total(rows: list[dict[str, Any]], column: str) -> float | None:
+    values = [row[column] for row in rows]
     return None if None in values else sum(values)
 
 
@@ -255,8 +255,8 @@ def participants_write(release: OpenRelease, folder: Path, options: Mapping[str,
     dropped = {}
     for name in _PARTS:
         table = release.arrow(name)
-        kept = table.filter(pc.invert(pc.is_in(table.column("query_id"), value_set=_ids(tests))))
-        result[name], dropped[f"{name} of test questions"] = kept, table.num_rows - kept.num_rows
+        rows = table.filter(pc.invert(pc.is_in(table.column("query_id"), value_set=_ids(tests))))
+        result[name], dropped[f"{name} of test questions"] = rows, table.num_rows - rows.num_rows
     for name, table in result.items():
         write_parquet(folder / "data" / f"{name}.parquet", table)
     manifest = release.manifest
@@ -315,7 +315,7 @@ def routellm_write(release: OpenRelease, folder: Path, options: Mapping[str, str
         tasks.setdefault(item[strong]["task"], []).append(item)
     taken: list[str] = []
     for task, pairs in sorted(tasks.items()):
-        taken.append(file_name(task, taken, kept="_-"))
+        taken.append(file_name(task, taken, allowed="_-"))
         cells = (
             (p[strong]["prompt"], *(bool(p[name]["correct"]) for name in names)) for p in pairs
         )
@@ -333,9 +333,9 @@ def routellm_write(release: OpenRelease, folder: Path, options: Mapping[str, str
 
 
 def _battle(
-    query: str, found: Mapping[str, Mapping[str, Any]], strong: str, weak: str
+    query: str, answers: Mapping[str, Mapping[str, Any]], strong: str, weak: str
 ) -> dict[str, Any]:
-    a, b = found[strong], found[weak]
+    a, b = answers[strong], answers[weak]
     texts = {"prompt": a["prompt"], "response_a": a["text"], "response_b": b["text"]}
     return {
         "id": f"{query}|{strong}|{weak}",
@@ -401,8 +401,8 @@ def routerarena_write(release: OpenRelease, folder: Path, options: Mapping[str, 
         "answers without a cost (inference_cost is null)": unknown,
         "models without prices (not in cost.json)": len(models) - len(prices),
     }
-    kept = {what: n for what, n in dropped.items() if n}
-    return Exported((*files, "model_cost/cost.json"), len(rows), kept)
+    counts = {what: n for what, n in dropped.items() if n}
+    return Exported((*files, "model_cost/cost.json"), len(rows), counts)
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 _MARK = "__changes__"
-Given = tuple[list[Any], dict[str, Any]]
+Arguments = tuple[list[Any], dict[str, Any]]
 
 
 def watch(trees: list[ast.Module], space: dict[str, Any]) -> None:
@@ -71,27 +71,27 @@ class Left:
         self._shown: dict[int, tuple[Any, Any, Any]] = {}
         self.met: set[int] = set()
 
-    def meets(self, name: str, given: Given) -> None:
+    def meets(self, name: str, arguments: Arguments) -> None:
         """Note which earlier calls of the function for nothing changed what it is given now."""
-        now = {id(item) for item in _held(given)}
+        now = {id(item) for item in _held(arguments)}
         for other, number, held in self._changed:
             if other == name and any(id(item) in now for item in held):
                 self.met.add(number)
 
-    def shown(self, given: Given) -> Given:
+    def shown(self, arguments: Arguments) -> Arguments:
         """The arguments as the program left them, where the test keeps what they were."""
-        listed, named = given
+        listed, named = arguments
         return [self._as_left(item) for item in listed], {
             k: self._as_left(v) for k, v in named.items()
         }
 
-    def keeps(self, name: str, given: Given, after: Any) -> bool:
+    def keeps(self, name: str, arguments: Arguments, after: Any) -> bool:
         """Whether the test does not see what a call for nothing made of its arguments."""
         number = len(self._changed)
-        self._changed.append((name, number, list(_held(given))))
+        self._changed.append((name, number, list(_held(arguments))))
         if number not in self._apart:
             return False
-        (listed, named), (listed_after, named_after) = given, after
+        (listed, named), (listed_after, named_after) = arguments, after
         pairs = [*zip(listed, listed_after, strict=False)]
         pairs += [(value, named_after[key]) for key, value in named.items() if key in named_after]
         for item, left in pairs:

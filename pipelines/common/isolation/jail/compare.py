@@ -61,18 +61,18 @@ def _matched(result: list[Any], expected: list[Any], tolerance: float) -> bool:
     return True
 
 
-def _same(one: Any, other: Any, tolerance: float) -> bool:
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(
-            _same(a, b, tolerance) for a, b in zip(one, other, strict=True)
+def _same(result: Any, other: Any, tolerance: float) -> bool:
+    if isinstance(result, list) and isinstance(other, list):
+        return len(result) == len(other) and all(
+            _same(a, b, tolerance) for a, b in zip(result, other, strict=True)
         )
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(
-            _same(value, other[key], tolerance) for key, value in one.items()
+    if isinstance(result, dict) and isinstance(other, dict):
+        return result.keys() == other.keys() and all(
+            _same(value, other[key], tolerance) for key, value in result.items()
         )
-    if type(one) in (int, float) and type(other) in (int, float):
-        return bool(one == other) or (tolerance > 0 and close(one, other, tolerance))
-    return bool(one == other)
+    if type(result) in (int, float) and type(other) in (int, float):
+        return bool(result == other) or (tolerance > 0 and close(result, other, tolerance))
+    return bool(result == other)
 
 
 def listed(value: Any) -> Any:

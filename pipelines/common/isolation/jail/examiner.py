@@ -83,11 +83,11 @@ class Program:
 
     def function(self, name: str) -> Any:
         def asked(arguments: tuple[Any, ...], named: dict[str, Any], used: bool) -> Any:
-            given = (list(arguments), named)
+            call_args = (list(arguments), named)
             if used:
-                self.left.meets(name, given)
-            packed = messages.pack(self.left.shown(given), _number)
-            return self._ask({"do": "call", "name": name, "with": packed}, given, used)
+                self.left.meets(name, call_args)
+            packed = messages.pack(self.left.shown(call_args), _number)
+            return self._ask({"do": "call", "name": name, "with": packed}, call_args, used)
 
         def candidate(*arguments: Any, **named: Any) -> Any:
             return asked(arguments, named, True)

@@ -102,12 +102,12 @@ def restore(value: Any, after: Any) -> None:
                 for entry, other in zip_longest(value[: len(after)], after)
             ]
     elif isinstance(value, dict) and isinstance(after, dict):
-        kept = {key: value[key] for key in after if key in value}
-        for key, item in kept.items():
+        old = {key: value[key] for key in after if key in value}
+        for key, item in old.items():
             restore(item, after[key])
         value.clear()
         for key, other in after.items():
-            value[key] = kept[key] if _one_kind(kept.get(key), other) else other
+            value[key] = old[key] if _one_kind(old.get(key), other) else other
     elif isinstance(value, set) and isinstance(after, (set, frozenset)):
         value.clear()
         value.update(after)

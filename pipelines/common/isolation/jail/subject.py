@@ -20,13 +20,13 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     examiner alone decides what it means.
     """
     space: dict[str, Any] = {"__name__": _PROGRAM}
-    kept: list[Any] = []
+    objects: list[Any] = []
     numbers: dict[int, int] = {}  # what is kept is never freed, so its id stays its own
 
     def keep(value: Any) -> int:
         if id(value) not in numbers:
-            numbers[id(value)] = len(kept)
-            kept.append(value)
+            numbers[id(value)] = len(objects)
+            objects.append(value)
         return numbers[id(value)]
 
     while True:
@@ -36,7 +36,7 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
             return
         values: list[Any] = []
         try:
-            reply: dict[str, Any] = {"value": _answer(request, space, kept, keep, values)}
+            reply: dict[str, Any] = {"value": _answer(request, space, objects, keep, values)}
         except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
             kinds = [kind.__name__ for kind in type(error).__mro__]
             reply = {"raised": kinds, "text": _text(error), "missing": _missing(error)}
@@ -56,7 +56,7 @@ def _after(request: Any, value: Any, keep: Any) -> Any:
 
 
 def _answer(
-    request: Any, space: dict[str, Any], kept: list[Any], keep: Any, values: list[Any]
+    request: Any, space: dict[str, Any], objects: list[Any], keep: Any, values: list[Any]
 ) -> Any:
     operation = request["do"]
     if operation == "load":
@@ -65,10 +65,10 @@ def _answer(
         names = [name for name in space if not name.startswith("__")]
         return messages.pack(names, keep)
     if operation == "call":
-        value: Any = kept[request["of"]] if "of" in request else space[request["name"]]
+        value: Any = objects[request["of"]] if "of" in request else space[request["name"]]
         for part in request.get("path", ()):
             value = getattr(value, part)
-        arguments, named = messages.unpack(request["with"], kept.__getitem__)
+        arguments, named = messages.unpack(request["with"], objects.__getitem__)
         values.append((arguments, named))
         return messages.pack(value(*arguments, **named), keep)
     if operation == "run":
@@ -84,8 +84,8 @@ def _run(source: str, stdin: str) -> tuple[int, str, str | None]:
     if child == 0:
         code = 1
         try:
-            with open("stdin", "rb") as given, open("stdout", "wb") as shown:
-                os.dup2(given.fileno(), 0)
+            with open("stdin", "rb") as stdin_file, open("stdout", "wb") as shown:
+                os.dup2(stdin_file.fileno(), 0)
                 os.dup2(shown.fileno(), 1)
             os.closerange(3, 256)
             sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
