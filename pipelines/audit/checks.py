@@ -378,7 +378,7 @@ def _written_in_sql() -> Iterator[AuditCheck]:
 @contextmanager
 def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
     """What a check of `recording.sql` finds over the answers, by its kind."""
-    texts = ("text", "error", "reference", "served_model", "sample")
+    texts = ("text", "error", "reference", "served_model", "sample", "rest")
     figures = ("score", "cost_usd", "prompt_tokens", "completion_tokens", "latency_s")
     made: dict[str, Any] = {name: answers.texts(name) for name in texts}
     made |= {name: pa.array(answers.numbers(name), from_pandas=True) for name in figures}
@@ -389,6 +389,7 @@ def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
         "suite_name": pc.fill_null(answers.texts("suite"), ""),
         "question_name": answers.texts("question"),
         "length": pa.array(answers.lengths("text"), from_pandas=True),
+        "prompt_length": pa.array(answers.lengths("prompt"), from_pandas=True),
         "free": answers.free_rows,
         "failed": errors.failed(answers),
     }
@@ -412,7 +413,7 @@ _SCORE = ("score",)
 _RECORDED = "collect.recorded[].fields"
 _SQL = Path(__file__).with_name("recording.sql")
 #: What its checks are made from: macros, and tables that several of them read.
-_PREPARED = ("macros", "zeros", "limits")
+_PREPARED = ("macros", "zeros", "limits", "rest", "contradictions", "unlike")
 
 CHECKS = (
     *_written_in_sql(),

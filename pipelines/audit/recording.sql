@@ -606,3 +606,175 @@ SELECT arm_name AS about, rows,
 FROM beside WHERE n >= 10 AND n / total >= 0.05 AND n / total > 5 * greatest(others, 0.005)
     AND (SELECT count(DISTINCT arm) FROM a) >= 3
 ORDER BY arm, first_row
+
+-- name: rest
+-- Columns that no role took: a row for each answer and column. Of few different values (`kinds`) are flags and words.
+WITH entries AS (
+    SELECT row, arm, arm_name, cell, question, score, cost_usd, prompt_tokens, completion_tokens,
+           unnest(map_entries(rest), recursive := true)
+    FROM a WHERE rest IS NOT NULL
+)
+SELECT entries.* RENAME (key AS name), kinds
+FROM entries JOIN (SELECT key, count(DISTINCT coalesce(value, '')) AS kinds FROM entries GROUP BY key) USING (key)
+
+-- name: never_right
+-- needs: score, rest
+-- severity: doubt
+-- mends: score
+-- key: collect.recorded[].fields.status: this column, so that these answers are missing
+-- A value of an unnamed column under which no answer is right, where the others, of the same questions and of the
+-- same arm and suite, are right more often than chance leaves out: were they graded? Where all others are right, the
+-- column repeats the score. It is another score where the other arms fail at these questions too, the more so where
+-- it covers most of what is wrong, and, of several numbers, where a larger one is right. On a share that differs
+-- between arms the ranking depends.
+WITH usable AS (
+    SELECT *, score > 0 AS correct, (sum((score > 0)::INTEGER) OVER own - (score > 0)::INTEGER)
+           / nullif(count(*) OVER own - 1, 0) AS of_others, try_cast(value AS DOUBLE) AS figure
+    FROM rest WHERE score IS NOT NULL AND kinds BETWEEN 2 AND 12
+    WINDOW own AS (PARTITION BY name, question)
+), each AS (
+    SELECT name, value, count(*) AS n, max(score) AS best, list(row ORDER BY row) AS rows,
+           sum(count(*)) OVER own - count(*) AS others, sum(count(*) FILTER (correct)) OVER own AS correct,
+           any_value(kinds) > 2 AND any_value(figure) < max(max(figure) FILTER (correct)) OVER own AS low
+    FROM usable GROUP BY name, value WINDOW own AS (PARTITION BY name)
+), suspects AS (
+    FROM each WHERE n >= 10 AND best = 0 AND correct > 0 AND correct < others AND NOT coalesce(low, false)
+), marked AS (
+    SELECT suspects.name, suspects.value, usable.question, usable.cell, usable.arm, usable.arm_name, usable.correct,
+           usable.of_others, usable.value IS NOT DISTINCT FROM suspects.value AS own
+    FROM suspects JOIN usable USING (name)
+), chances AS (
+    -- Logarithm of the chance that none of these is right, by question, and by arm and suite.
+    SELECT name, value, stratum, sum(own * ln(1 - least(correct / nullif(total - own, 0), 0.95))) AS chance
+    FROM (
+        SELECT name, value, stratum, count(*) AS total, count(*) FILTER (own) AS own,
+               count(*) FILTER (correct) AS correct
+        FROM (SELECT *, unnest([{'stratum': 'question', 'code': question}, {'stratum': 'cell', 'code': cell}],
+                               recursive := true) FROM marked)
+        GROUP BY name, value, stratum, code
+    ) GROUP BY name, value, stratum
+), arms AS (
+    SELECT name, value, arm_name, avg(own::INTEGER) AS share, count(*) FILTER (own) AS n,
+           avg(of_others) FILTER (own) AS of_these, avg(of_others) FILTER (NOT own) AS of_rest
+    FROM marked GROUP BY name, value, arm, arm_name
+), spread AS (
+    SELECT name, value, min(share) AS least, max(share) AS most, arg_max(arm_name, share) AS arm_name,
+           most - least >= 0.05 AND most >= 2 * least AS uneven,
+           sum(n * of_these) FILTER (of_rest IS NOT NULL) / nullif(sum(n * of_rest), 0) AS ease
+    FROM arms GROUP BY name, value
+)
+SELECT suspects.name AS about, suspects.rows, CASE WHEN uneven THEN 'grave' END AS severity,
+       format('none of the {:,} answers with {} is right, and of the others {:.0f} %: were they graded?{}', n,
+              coalesce(repr(suspects.value), 'nothing there'), 100 * correct / others,
+              CASE WHEN uneven THEN format(' They are {:.0f} % of {}, of other arms down to {:.0f} %', 100 * most,
+                                           arm_name, 100 * least) ELSE '' END) AS says
+FROM suspects JOIN spread ON spread.name = suspects.name AND spread.value IS NOT DISTINCT FROM suspects.value
+WHERE ease >= CASE WHEN n > 0.6 * (n + others - correct) THEN 0.9 ELSE 0.5 END
+    AND (SELECT count(*) = 2 AND max(chance) <= ln(1e-5) FROM chances
+       WHERE chances.name = suspects.name AND chances.value IS NOT DISTINCT FROM suspects.value AND chance IS NOT NULL)
+ORDER BY suspects.name, suspects.value
+
+-- name: other_arm_named
+-- needs: rest
+-- severity: grave
+-- mends: score
+-- key: collect.recorded[].fields.model: the column that is right, or .served_model
+-- An unnamed column that names the row's own arm in most rows, and another arm in the rest.
+WITH named AS (
+    SELECT rest.*, same.arm_name AS says_arm, spelled(value) = spelled(rest.arm_name) AS own
+    FROM rest JOIN (SELECT DISTINCT arm_name FROM a) AS same ON spelled(value) = spelled(same.arm_name)
+    WHERE value <> ''
+), mostly AS (
+    SELECT name FROM named GROUP BY name HAVING count(*) FILTER (own) > 0.5 * (
+        SELECT count(value) FROM rest WHERE rest.name = named.name) AND NOT bool_and(own)
+)
+SELECT arm_name AS about, list(row ORDER BY row) AS rows,
+       format('{:,} answers are {}''s, as column {} says, which names each other row''s own arm', count(*),
+              says_arm, repr(name)) AS says
+FROM named SEMI JOIN mostly USING (name) WHERE NOT own
+GROUP BY name, arm, arm_name, says_arm ORDER BY name, arm, says_arm
+
+-- name: contradictions
+-- Unnamed columns that equal the score, a cost or a count in at least 95 % of the rows, rounded or not, and differ in
+-- the rest. A score agrees with another column by chance too, which is taken off (Cohen 1960, kappa).
+WITH said AS (
+    SELECT row, name, value, CASE WHEN lower(value) IN ('true', 'yes', 'correct', 'pass', 'passed') THEN 1
+                                  WHEN lower(value) IN ('false', 'no', 'incorrect', 'wrong', 'fail', 'failed') THEN 0
+                                  ELSE try_cast(value AS DOUBLE) END AS figure,
+           unnest([{'measure': 'score', 'recorded': score}, {'measure': 'cost_usd', 'recorded': cost_usd},
+                   {'measure': 'prompt_tokens', 'recorded': prompt_tokens},
+                   {'measure': 'completion_tokens', 'recorded': completion_tokens}], recursive := true)
+    FROM rest WHERE kinds > 1
+), compared AS (
+    SELECT *, abs(figure - recorded) <= greatest(0.001 * abs(recorded), 1e-9
+        + CASE WHEN contains(value, '.') THEN 0.5 * 10.0 ** -length(split_part(value, '.', 2)) ELSE 0 END) AS alike
+    FROM said WHERE figure IS NOT NULL AND recorded IS NOT NULL AND isfinite(figure)
+)
+SELECT measure, name, list(row ORDER BY row) FILTER (NOT alike) AS rows,
+       format('{:,} of {:,} values of column {} differ from it, such as {} beside {:g}; all others are equal',
+              count(*) FILTER (NOT alike), count(*), repr(name), arg_min(value, row) FILTER (NOT alike),
+              arg_min(recorded, row) FILTER (NOT alike)) AS says
+FROM compared GROUP BY measure, name
+HAVING count(*) >= 20 AND avg(alike::INTEGER) >= 0.95 AND NOT bool_and(alike) AND CASE measure WHEN 'score'
+    THEN (avg(alike::INTEGER) - (avg(figure) * avg(recorded) + (1 - avg(figure)) * (1 - avg(recorded))))
+         >= 0.8 * (1 - (avg(figure) * avg(recorded) + (1 - avg(figure)) * (1 - avg(recorded))))
+    ELSE count(DISTINCT recorded) >= 5 END
+
+-- name: score_contradicted
+-- needs: score, rest
+-- severity: doubt
+-- mends: score
+-- key: collect.recorded[].fields.score: the column that is right
+SELECT 'score' AS about, rows, says FROM contradictions WHERE measure = 'score' ORDER BY name
+
+-- name: usage_contradicted
+-- needs: rest
+-- severity: doubt
+-- mends: cost
+-- key: collect.recorded[].fields: the columns of usage that are right
+SELECT measure AS about, rows, says FROM contradictions WHERE measure <> 'score' ORDER BY measure, name
+
+-- name: tokens_unlike_texts
+-- needs: nothing
+-- severity: doubt
+-- mends: cost
+-- key: collect.recorded[].fields.prompt_tokens, .completion_tokens
+SELECT about, rows, says FROM unlike ORDER BY part, arm, about
+
+-- name: unlike
+-- Counts that do not follow the texts they are of: one count for most texts of an arm, whatever their length; or
+-- of an arm's suite in no order with the lengths, where the other arms' counts are. What is at a limit is cut.
+WITH measured AS (
+    SELECT row, arm, arm_name, suite, cell, unnest([
+        {'part': 1, 'side': 'prompt', 'tokens': prompt_tokens, 'size': prompt_length, 'least': 0.3, 'usual': 0.8},
+        {'part': 2, 'side': 'completion', 'tokens': completion_tokens, 'size': length, 'least': 0.1, 'usual': 0.6}
+    ], recursive := true)
+    FROM a
+), counted AS (
+    FROM measured WHERE tokens > 0 AND size > 0
+), modes AS (
+    SELECT part, arm, tokens, count(*) AS times, quantile_disc(size, 0.9) > 1.5 * quantile_disc(size, 0.1) + 20 AS vary,
+           sum(count(*)) OVER own AS total, max(tokens) OVER own > tokens OR part = 1 OR count(*) = total AS free
+    FROM counted GROUP BY part, arm, tokens WINDOW own AS (PARTITION BY part, arm)
+), constants AS (
+    FROM modes WHERE total >= 20 AND times > 0.5 * total AND vary AND free
+), orders AS (
+    SELECT part, side, suite, cell, arm, any_value(least) AS least, any_value(usual) AS usual,
+           CASE WHEN min(tokens) < max(tokens) THEN corr(ln(tokens), ln(size)) END AS follows
+    FROM counted GROUP BY part, side, suite, cell, arm
+    HAVING count(*) >= 30 AND quantile_disc(size, 0.9) > 1.5 * quantile_disc(size, 0.1)
+), beside AS (
+    SELECT *, median(follows) OVER own AS others, count(*) OVER own AS arms
+    FROM orders WINDOW own AS (PARTITION BY part, suite)
+)
+SELECT part, arm, arm_name AS about, list(row ORDER BY row) AS rows,
+       format('{:,} of its {:,} answers have {:,.0f} {} tokens, whatever the length of the {}', count(*),
+              any_value(total)::BIGINT, tokens, side, CASE part WHEN 1 THEN 'prompt' ELSE 'text' END) AS says
+FROM constants JOIN counted USING (part, arm, tokens) GROUP BY part, side, arm, arm_name, tokens
+UNION ALL BY NAME
+SELECT part, arm, arm_name AS about, list(row ORDER BY row) AS rows,
+       format('its {} tokens do not follow the length of its texts (correlation {:.2f}, the other arms'' {:.2f})', side,
+              follows, others) AS says
+FROM beside JOIN (SELECT row, part, cell, arm_name FROM counted) USING (part, cell)
+WHERE arms >= 3 AND follows < least AND others >= usual AND (part, arm) NOT IN (SELECT (part, arm) FROM constants)
+GROUP BY part, side, cell, arm, arm_name, follows, others

@@ -25,7 +25,11 @@ def test_no_recording_stops_the_audit(seed: int) -> None:
             values = columns.get(field.name)
             odd = [None, "", "error", "train", "test", "0"]
             made = list(values[rows]) if values is not None else list(rng.choice(odd, n))
-            if str(field.type) != "string":
+            if field.name == "rest":
+                words = rng.choice(np.array([None, "", "error", "0", "1", columns["arm"][0]]), n)
+                made = [None if one == "0" else {"flag": one, "n": str(k)}
+                        for k, one in enumerate(words)]  # fmt: skip
+            elif str(field.type) != "string":
                 made = [float(one) if values is not None else 0.0 for one in made]
                 made = [one if rng.random() < 0.8 else None for one in made]
             if str(field.type) == "int32":

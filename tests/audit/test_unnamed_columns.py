@@ -1,4 +1,4 @@
-"""Columns that no role took, and counts that do not follow texts: in files as strangers write them."""
+"""Columns that no role took, and counts that do not follow texts, in strangers' files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEW = {
     "never_right", "other_arm_named", "score_contradicted", "usage_contradicted",
     "tokens_unlike_texts",
 }  # fmt: skip
-_WORDS = np.array(["count", "the", "stones", "that", "a", "mason", "lays", "before", "noon", "if", "each", "wall", "needs", "more"])
+_WORDS = np.array(["count", "the", "stones", "that", "a", "mason", "lays", "before", "noon"])
 
 
 def honest(seed: int = 5, questions: int = 150) -> list[Row]:
@@ -41,7 +41,8 @@ def honest(seed: int = 5, questions: int = 150) -> list[Row]:
                 "cost": round(1e-6 * (k + 1) * (length + 3 * len(said.split())), 9),
                 "section": topic, "level": int(np.clip(np.round(hard), -1, 3)),
                 "partly": min(1.0, score + 0.25 * int(random.integers(0, 3))),
-                "lenient": int(score or random.random() < 0.15), "shard": int(random.integers(0, 3)),
+                "lenient": int(score or random.random() < 0.15),
+                "shard": int(random.integers(0, 3)),
                 "origin": f"lab {k}", "streamed": bool(random.random() < 0.5),
             })  # fmt: skip
     return rows

@@ -58,6 +58,7 @@ from routeyard.pipelines.ingest.results.values import (
     snake_case,
     texts,
     unknown_words,
+    vocabulary,
 )
 from routeyard.schemas.release import recording
 
@@ -246,8 +247,11 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
         for name in done.others:
             if (more := scored(done, name, groups, aloud=False)) is not None:
                 others[name] = more
+    unread = unread_columns(done, around)
+    if (rest := _rest(done, unread)) is not None:
+        columns["rest"] = rest
     result = recording(columns)
-    done.notes += unread_columns(done, around)
+    done.notes += _unread_notes(unread)
     if "status" not in done.roles and "error" not in done.roles:
         _unread_status(done, around, result)
     _unknown_status(done, result)
@@ -299,13 +303,42 @@ def _unread_status(done: Assigned, around: set[str], table: pa.Table) -> None:
             )  # fmt: skip
 
 
-def unread_columns(done: Assigned, around: set[str]) -> list[ReadingNote]:
-    """A note that names the columns that hold something and of which nothing was read."""
+def unread_columns(done: Assigned, around: set[str]) -> list[str]:
+    """The columns that hold something and of which nothing was read."""
     read = {*done.roles.values(), *done.others, *done.used, *around, done.of_status}
     free = [n for n in done.table.column_names if n not in read and not n.startswith("(")]
     note_text = " ".join(note.says for note in done.notes if note.about != "arm")
-    free = [n for n in free if done.table.column(n).null_count < done.table.num_rows
+    return [n for n in free if done.table.column(n).null_count < done.table.num_rows
             and repr(n) not in note_text]  # fmt: skip
+
+
+#: Characters of a value, different values of a column without numbers, and values in all, that the
+#: audit looks at.
+_SHORT, _KINDS, _MOST = 80, 50, 1 << 27
+
+
+def _rest(done: Assigned, unread: Sequence[str]) -> pa.Array | None:
+    """Of each row the columns that no role took, those of flags, words and numbers."""
+    flags = [n for n in done.others if plain(n.rpartition(".")[2]) in vocabulary("flags")]
+    columns = {}
+    for name in [*unread, *flags]:
+        values = texts(done.table.column(name))
+        few = len(pc.unique(values)) <= _KINDS and (pc.max(pc.utf8_length(values)).as_py() or 0)
+        if 0 < few <= _SHORT or numbers(done.table.column(name), amount) is not None:
+            columns[name] = values
+    n = done.table.num_rows
+    names = [*columns][: _MOST // max(n, 1)]
+    if not names or "success_list" in done.table.column_names:  # columns that we made
+        return None
+    flat = pa.concat_arrays([part for name in names for part in columns[name].chunks])
+    places = np.arange(len(names) * n).reshape(len(names), n).T.ravel()
+    keys = pa.array(names).take(pa.array(np.tile(np.arange(len(names)), n)))
+    offsets = pa.array(np.arange(0, len(places) + 1, len(names)), pa.int32())
+    return pa.MapArray.from_arrays(offsets, keys, flat.take(pa.array(places)))
+
+
+def _unread_notes(free: Sequence[str]) -> list[ReadingNote]:
+    """A note that names the columns of which nothing was read."""
     inside = Counter(name.rpartition(".")[0] for name in free)
     names = list(dict.fromkeys(
         f"{key}.*" if (key := name.rpartition(".")[0]) and inside[key] >= _TOGETHER else name
