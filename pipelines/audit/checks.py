@@ -375,16 +375,24 @@ def _written_in_sql() -> Iterator[AuditCheck]:
             yield AuditCheck(kind=kind, find=None, needs=needs, **head)
 
 
+def _common_part(one: str, other: str) -> float:
+    """Length of the longest text that is in both names, over the shorter one's."""
+    common = difflib.SequenceMatcher(None, one, other).find_longest_match().size
+    return common / max(min(len(one), len(other)), 1)
+
+
 @contextmanager
 def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
     """What a check of `recording.sql` finds over the answers, by its kind."""
-    texts = ("text", "error", "reference", "served_model", "sample", "rest")
+    texts = ("text", "error", "reference", "served_model", "sample", "split", "rest")
     figures = ("score", "cost_usd", "prompt_tokens", "completion_tokens", "latency_s")
     made: dict[str, Any] = {name: answers.texts(name) for name in texts}
     made |= {name: pa.array(answers.numbers(name), from_pandas=True) for name in figures}
     made |= {name: getattr(answers, name) for name in ("arm", "suite", "question", "cell")}
     made |= {
         "row": np.arange(len(answers)),
+        "text_code": answers.equal("text"),
+        "asked": rows.groups_of(answers)[answers.question],
         "arm_name": answers.texts("arm"),
         "suite_name": pc.fill_null(answers.texts("suite"), ""),
         "question_name": answers.texts("question"),
@@ -396,6 +404,8 @@ def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
     with runner(_SQL, {"a": pa.table(made)}) as run:
         run.connection.create_function("same_model", same_model, ["VARCHAR"] * 2, "BOOLEAN")
         run.connection.create_function("repr", repr, ["VARCHAR"], "VARCHAR")
+        run.connection.create_function("is_row_number", rows.is_row_number, ["VARCHAR"], "BOOLEAN")
+        run.connection.create_function("common_part", _common_part, ["VARCHAR"] * 2, "DOUBLE")
         run.connection.execute(run.statements[_PREPARED[0]])
         run.keep(*_PREPARED[1:])
 
@@ -423,8 +433,6 @@ CHECKS = (
           f"{_RECORDED}.cost_usd"),
     AuditCheck("infrastructure_errors", errors.infrastructure_errors, _SCORE, "grave", "score",
           f"{_RECORDED}.status: a column that says `error` of them, or .error"),
-    AuditCheck("failures_in_a_row", errors.failures_in_a_row, _SCORE, "doubt", "score",
-          f"{_RECORDED}.status: a column that says `error` of them, or .error"),
     AuditCheck("ungraded_as_wrong", errors.ungraded, ("score", "status"), "grave", "score",
           f"{_RECORDED}.status: a column that says `ungraded` of them"),
     AuditCheck("stopped_at_limit", errors.stopped, ("score", "status"), "note", "score",
@@ -437,7 +445,6 @@ CHECKS = (
           f"{_RECORDED}.model"),
     AuditCheck("broken_grader", broken_graders, ("score", "suite"), "doubt", "score",
           "sources[].scorer"),
-    AuditCheck("copied_rows", rows.copies, ("text",), "doubt", "score", f"{_RECORDED}.model"),
     AuditCheck("scores_copied", exchanges.same_scores, _SCORE, "doubt", "nothing",
           f"{_RECORDED}.model"),
     AuditCheck("ids_misaligned", exchanges.misaligned, _SCORE, "doubt", "nothing",
@@ -453,9 +460,6 @@ CHECKS = (
           "sources[].fields.group"),
     AuditCheck("same_opening", rows.same_opening, ("prompt",), "note", "nothing",
           "sources[].fields.question: the question alone; the whole text in .prompt"),
-    AuditCheck("ids_shared", rows.shared_ids, ("suite",), "doubt", "nothing",
-          "sources[].fields.group"),
-    AuditCheck("leak", rows.leaked, ("split",), "grave", "score", "sources[].fields.group"),
     AuditCheck("missing_not_at_random", rows.not_at_random, _SCORE, "doubt", "nothing",
           "collect.coverage"),
     AuditCheck("undecided_out_of_line", rows.undecided, _SCORE, "doubt", "nothing",

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.compute as pc
 
-from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Found, Mask, counts
+from routeyard.pipelines.audit.answers import Answers, Found, Mask, counts
 from routeyard.schemas.statuses import FAILED_TEXT, status_of
 
 #: What an error's name or message says where the infrastructure failed. A program's own exception
@@ -51,10 +51,6 @@ LIMIT = (
 )
 #: Length up to which a text can be an error in place of an answer.
 _SHORT = 2_000
-#: Chance of a run of failures from which it is no chance, and its shortest length.
-CHANCE, RUN = 1e-6, 10
-#: Share of the other arms that answer a question from which it is one that an arm should answer.
-EASY = 0.5
 
 
 def infrastructure_errors(answers: Answers) -> Iterator[Found]:
@@ -172,73 +168,3 @@ def _by_arm(answers: Answers, bad: Mask, says: str) -> Iterator[Found]:
             yield Found(
                 answers.arms[k], f"{int(number[k]):,} of {int(total[k]):,} answers {says}", rows
             )
-
-
-def failures_in_a_row(answers: Answers) -> Iterator[Found]:
-    """Runs of wrong answers, in the order of the source, to questions that most arms answer.
-
-    Under chance alone the longest of an arm's runs over n such questions is one given run with a
-    probability of at most n times the product of its chances of failing each.
-    """
-    if len(answers.arms) < 3:
-        return
-    there = (_others(answers) >= EASY) & ~np.isnan(answers.score)
-    for arm, name in enumerate(answers.arms):
-        rows = np.flatnonzero((answers.arm == arm) & there)
-        wrong = answers.score[rows] == 0
-        start, length = _longest(wrong)
-        if length < RUN:
-            continue
-        run = np.zeros(len(rows), bool)
-        run[start : start + length] = True
-        rate = _failing_elsewhere(answers.suite[rows], wrong, run)
-        if np.log(len(rows)) + np.log(rate[run]).sum() > np.log(CHANCE):
-            continue
-        own = np.flatnonzero((answers.arm == arm) & (answers.score == 0))
-        says = (
-            f"{length} questions in a row that most arms answer are wrong, where it fails "
-            f"{100 * wrong[~run].mean():.0f} % of them elsewhere: an outage, not the model"
-        )
-        yield Found(name, says, own[(own >= rows[start]) & (own <= rows[start + length - 1])])
-
-
-def _failing_elsewhere(suite: Codes, wrong: Mask, run: Mask) -> Floats:
-    """(n,) chance of failing each question, as outside the run on its suite.
-
-    1 where the arm has next to no others of that suite: a suite that an arm fails is no outage.
-    Neighbouring questions are alike, so failures are a little contagious.
-    """
-    size = int(suite.max(initial=0)) + 1
-    others = np.bincount(suite[~run], minlength=size)
-    failed = np.bincount(suite[~run & wrong], minlength=size)
-    rate = np.where(others >= RUN, (failed + 1) / (others + 2), 1.0)
-    return np.maximum(rate[suite], _after_failure(wrong[~run]))
-
-
-def _after_failure(wrong: Mask) -> float:
-    before, after = wrong[:-1], wrong[1:]
-    return float(after[before].mean()) if before.any() else 0.0
-
-
-def _others(answers: Answers) -> Floats:
-    """(n,) mean score of the other arms on each row's question; NaN where no other has one."""
-    score = np.nan_to_num(answers.score)
-    known = (~np.isnan(answers.score)).astype(float)
-    total = np.bincount(answers.question, weights=score, minlength=answers.n_questions)
-    number = np.bincount(answers.question, weights=known, minlength=answers.n_questions)
-    left = number[answers.question] - known
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(left > 1, (total[answers.question] - score) / left, np.nan)
-
-
-def _longest(wrong: Mask) -> tuple[int, int]:
-    """(start, length) of the longest run."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], wrong.astype(np.int8), [0]])))
-    starts, ends = edges[::2], edges[1::2]
-    if not len(starts):
-        return 0, 0
-    k = int(np.argmax(ends - starts))
-    return int(starts[k]), int(ends[k] - starts[k])
-
-
-# Answers and errors that recur: one arm's same words under many questions, none of them right.

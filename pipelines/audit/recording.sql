@@ -778,3 +778,132 @@ SELECT part, arm, arm_name AS about, list(row ORDER BY row) AS rows,
 FROM beside JOIN (SELECT row, part, cell, arm_name FROM counted) USING (part, cell)
 WHERE arms >= 3 AND follows < least AND others >= usual AND (part, arm) NOT IN (SELECT (part, arm) FROM constants)
 GROUP BY part, side, cell, arm, arm_name, follows, others
+
+-- name: leak
+-- needs: split
+-- severity: grave
+-- mends: score
+-- key: sources[].fields.group
+-- Questions of the test split that are in train or validation as well. Those of one `asked` number are one.
+WITH questions AS (
+    SELECT question, any_value(asked) AS asked, lower(arg_min_null(split, row)) AS split, list(row) AS rows,
+           arg_min(question_name, row) AS name
+    FROM a GROUP BY question
+), bad AS (
+    FROM questions WHERE split = 'test'
+        AND asked IN (SELECT asked FROM questions WHERE split IN ('train', 'validation', 'val', 'dev'))
+)
+SELECT 'split' AS about, list_sort(flatten(list(rows))) AS rows,
+       format('{:,} of {:,} test questions are also in train or validation (such as {})', count(*),
+              (SELECT count(*) FROM questions WHERE split = 'test'), arg_min(name, question)) AS says
+FROM bad HAVING count(*) > 0
+
+-- name: ids_shared
+-- needs: suite
+-- severity: doubt
+-- mends: nothing
+-- key: sources[].fields.group
+-- Ids of one suite that are ids of another, where texts do not say that they differ.
+WITH questions AS (
+    SELECT question, arg_min(suite, row) AS suite, arg_min(question_name, row) AS name, list(row) AS rows,
+           any_value(asked) AS asked, count(*) OVER (PARTITION BY any_value(asked)) AS times,
+           count(*) OVER (PARTITION BY arg_min(suite, row)) AS size
+    FROM a GROUP BY question
+), usable AS (
+    FROM questions WHERE times > 1 AND NOT is_row_number(name)
+), names AS (
+    SELECT DISTINCT suite, suite_name FROM a
+)
+SELECT one_name.suite_name || ' and ' || other_name.suite_name AS about,
+       list_sort(flatten(list(list_concat(one.rows, other.rows)))) AS rows,
+       format('{:,} of {:,} ids are ids of the other suite ({:,} questions)', count(*),
+              least(any_value(one.size), any_value(other.size)), greatest(any_value(one.size), any_value(other.size)))
+       AS says
+FROM usable AS one JOIN usable AS other ON one.name = other.name AND one.suite < other.suite
+    JOIN names AS one_name ON one_name.suite = one.suite JOIN names AS other_name ON other_name.suite = other.suite
+GROUP BY one.suite, other.suite, one_name.suite_name, other_name.suite_name ORDER BY one.suite, other.suite
+
+-- name: copied_rows
+-- needs: text
+-- severity: doubt
+-- mends: score
+-- key: collect.recorded[].fields.model
+-- Long answers of an arm that are word for word another arm's answers to the same questions, and to no other, as a
+-- refusal or a template is. Arms of one family share a few; a pair is a finding when it shares far more than the
+-- arms' other pairs do. Of arms of one model, by their names, a few are only a note.
+WITH long AS (
+    SELECT row, arm, question, text_code FROM a WHERE length >= 80
+), same AS (
+    SELECT text_code, arm, list(row) AS rows FROM long
+    SEMI JOIN (SELECT text_code FROM long GROUP BY text_code
+               HAVING count(DISTINCT question) = 1 AND count(DISTINCT arm) > 1) USING (text_code)
+    GROUP BY text_code, arm
+), arms AS (
+    SELECT arm, arm_name, count(*) FILTER (length >= 80) AS total FROM a GROUP BY arm, arm_name
+), shared AS (
+    SELECT one.arm AS one, other.arm AS other, count(*) AS n,
+           list_sort(flatten(list(list_concat(one.rows, other.rows)))) AS rows
+    FROM same AS one JOIN same AS other ON one.text_code = other.text_code AND one.arm < other.arm
+    GROUP BY one.arm, other.arm
+), pairs AS (
+    SELECT one.arm AS one, other.arm AS other, one.arm_name AS one_name, other.arm_name AS other_name,
+           coalesce(n, 0) AS n, rows, coalesce(n, 0) / greatest(least(one.total, other.total), 1) AS share
+    FROM arms AS one JOIN arms AS other ON one.arm < other.arm
+        LEFT JOIN shared ON shared.one = one.arm AND shared.other = other.arm
+), usual AS (
+    SELECT pairs.one, pairs.other, quantile_cont(rest.share, 0.75) AS share
+    FROM pairs LEFT JOIN pairs AS rest ON (rest.one, rest.other) <> (pairs.one, pairs.other)
+        AND (rest.one IN (pairs.one, pairs.other) OR rest.other IN (pairs.one, pairs.other))
+    WHERE pairs.n >= 5 GROUP BY pairs.one, pairs.other
+)
+SELECT one_name || ' and ' || other_name AS about, rows,
+       CASE WHEN pairs.share < 0.1 AND common_part(one_name, other_name) >= 0.6 THEN 'note' END AS severity,
+       format('{:,} long answers to the same questions ({:.0f} %) are equal word for word: rows of one are stored '
+              'under the other, or both are one model', n, 100 * pairs.share) AS says
+FROM pairs JOIN usual USING (one, other)
+WHERE pairs.share > 0.02 AND (usual.share IS NULL OR pairs.share > 3 * usual.share) ORDER BY one, other
+
+-- name: failures_in_a_row
+-- needs: score
+-- severity: doubt
+-- mends: score
+-- key: collect.recorded[].fields.status: a column that says `error` of them, or .error
+-- The longest run of an arm's wrong answers, in the order of the source, to questions that most other arms answer.
+-- Under chance alone a given one of n such questions begins it with the product of its chances of failing each:
+-- those outside the run on its suite, or after a failure, as neighbouring questions are alike; 1 where the arm has
+-- next to no others of the suite, since a suite that an arm fails is no outage.
+WITH others AS (
+    SELECT *, count(score) OVER own - (score IS NOT NULL)::INTEGER AS n,
+           sum(coalesce(score, 0)) OVER own - coalesce(score, 0) AS total
+    FROM a WINDOW own AS (PARTITION BY question)
+), easy AS (
+    SELECT row, arm, arm_name, suite, score = 0 AS wrong, row_number() OVER (PARTITION BY arm ORDER BY row) AS place
+    FROM others WHERE score IS NOT NULL AND n > 1 AND total / n >= 0.5
+), islands AS (
+    SELECT arm, min(place) AS start, max(place) AS stop, min(row) AS first_row, max(row) AS last_row
+    FROM (SELECT *, place - row_number() OVER (PARTITION BY arm ORDER BY place) AS island FROM easy WHERE wrong)
+    GROUP BY arm, island
+), longest AS (
+    FROM islands WHERE stop - start >= 9 QUALIFY row_number() OVER (PARTITION BY arm ORDER BY start - stop, start) = 1
+), parts AS (
+    SELECT easy.*, place BETWEEN start AND stop AS inside,
+           lag(wrong) OVER (PARTITION BY arm, place BETWEEN start AND stop ORDER BY place) AS after
+    FROM easy JOIN longest USING (arm)
+), rates AS (
+    SELECT arm, suite, count(*) FILTER (inside) AS number, CASE WHEN count(*) FILTER (NOT inside) >= 10
+           THEN (count(*) FILTER (NOT inside AND wrong) + 1) / (count(*) FILTER (NOT inside) + 2) ELSE 1 END AS rate
+    FROM parts GROUP BY arm, suite
+), contagion AS (
+    SELECT arm, arm_name, count(*) AS n, 100 * avg(wrong::INTEGER) FILTER (NOT inside) AS elsewhere,
+           coalesce(avg(wrong::INTEGER) FILTER (NOT inside AND after), 0) AS again
+    FROM parts GROUP BY arm, arm_name
+), chances AS (
+    SELECT arm, ln(any_value(n)) + sum(number * ln(greatest(rate, again))) AS chance
+    FROM rates JOIN contagion USING (arm) WHERE number > 0 GROUP BY arm
+)
+SELECT arm_name AS about, (SELECT list(row ORDER BY row) FROM a WHERE a.arm = longest.arm AND score = 0
+                           AND row BETWEEN first_row AND last_row) AS rows,
+       format('{} questions in a row that most arms answer are wrong, where it fails {:.0f} % of them elsewhere: '
+              'an outage, not the model', stop - start + 1, elsewhere) AS says
+FROM longest JOIN contagion USING (arm) JOIN chances USING (arm)
+WHERE chance <= ln(1e-6) AND (SELECT count(DISTINCT arm) FROM a) >= 3 ORDER BY arm

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -167,129 +166,10 @@ def same_opening(answers: Answers) -> Iterator[Found]:
         yield Found(answers.suites[s] or "prompts", says, _rows_of(answers, own), "note")
 
 
-def shared_ids(answers: Answers) -> Iterator[Found]:
-    """Ids of one suite that are ids of another, where texts do not say they differ."""
-    ids = answers.coded("question")[answers.first]
-    suite = answers.suite[answers.first]
-    names = _ids(answers)
-    values = np.array([not is_row_number(name) for name in names])
-    if answers.has("prompt"):
-        group = groups_of(answers)
-        values &= np.bincount(group)[group] > 1
-    by_id: dict[int, list[int]] = defaultdict(list)
-    for k in np.flatnonzero(values):
-        by_id[int(ids[k])].append(int(k))
-    pairs: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for places in by_id.values():
-        own = sorted({int(suite[k]) for k in places})
-        for a in own:
-            for b in own:
-                if a < b:
-                    pairs[a, b] += [k for k in places if suite[k] in (a, b)]
-    for (a, b), places in sorted(pairs.items()):
-        sizes = [int(np.sum(suite == item)) for item in (a, b)]
-        both = len(places) // 2
-        says = (
-            f"{both:,} of {min(sizes):,} ids are ids of the other suite ({max(sizes):,} questions)"
-        )
-        about = f"{answers.suites[a]} and {answers.suites[b]}"
-        yield Found(about, says, _rows_of(answers, np.array(sorted(set(places)))))
-
-
-def leaked(answers: Answers) -> Iterator[Found]:
-    """Questions of the test split that are in train or validation as well."""
-    group = groups_of(answers)
-    names = {"train": 0, "validation": 0, "val": 0, "dev": 0, "test": 1}
-    code, known = answers.coded("split")[answers.first], answers.names("split")
-    side = np.array([names.get(name.lower(), -1) for name in known] + [-1])[code]
-    size = int(group.max(initial=0)) + 1
-    train = np.bincount(group[side == 0], minlength=size) > 0
-    bad = np.flatnonzero((side == 1) & train[group])
-    total = int((side == 1).sum())
-    if len(bad):
-        example = _ids(answers)[bad[0]]
-        says = (
-            f"{len(bad):,} of {total:,} test questions are also in train or validation "
-            f"(such as {example})"
-        )
-        yield Found("split", says, _rows_of(answers, bad))
-
-
 def _rows_of(answers: Answers, questions: Codes) -> Codes:
     inside = np.zeros(answers.n_questions, bool)
     inside[questions] = True
     return np.flatnonzero(inside[answers.question])
-
-
-# References that answers equal and are rejected against, and references that are damaged.
-
-
-#: Answers of an arm on a suite from which verdicts are compared with lengths, arms that have to
-#: agree, and share of pairs (right, wrong) in which the longer, or the shorter, one is right.
-LENGTHS, ARMS, FOLLOWS = 40, 3, 0.9
-
-
-#: Characters from which a text is an answer that no two models give word for word.
-LONG = 80
-#: Answers that two arms share from which, and share of an arm's long answers from which, its rows
-#: are another's.
-SHARED, SHARE = 5, 0.02
-#: Part of a name that two arms have in common from which they are of one model, and share of equal
-#: answers from which that explains nothing.
-ALIKE, MANY = 0.6, 0.1
-
-
-def copies(answers: Answers) -> Iterator[Found]:
-    """Answers of an arm that are word for word another arm's answers to the same questions.
-
-    Arms of one family share a few; a pair is a finding when it shares far more than the arms'
-    other pairs do. Of arms of one model, by their names, a few are only a note.
-    """
-    groups = _equal_answers(answers)
-    size = len(answers.arms)
-    pairs = np.zeros((size, size))
-    for rows in groups:
-        own = np.unique(answers.arm[rows])
-        pairs[np.ix_(own, own)] += 1
-    total = counts(answers.arm, size, answers.lengths("text") >= LONG)
-    share = pairs / np.maximum(np.minimum(total[:, None], total[None, :]), 1)
-    np.fill_diagonal(share, 0)
-    for a, b in np.argwhere(np.triu(pairs >= SHARED, 1) & (share > SHARE)):
-        rest = np.delete(np.concatenate([share[a], share[b]]), [a, b, size + a, size + b])
-        if len(rest) and share[a, b] <= 3 * np.quantile(rest, 0.75):
-            continue
-        shared = [group[np.isin(answers.arm[group], (a, b))] for group in groups]
-        both = [item for item in shared if len(np.unique(answers.arm[item])) > 1]
-        names = answers.arms[a], answers.arms[b]
-        common = difflib.SequenceMatcher(None, *names).find_longest_match().size
-        alike = common >= ALIKE * min(map(len, names)) and share[a, b] < MANY
-        says = (
-            f"{int(pairs[a, b]):,} long answers to the same questions ({100 * share[a, b]:.0f} %) "
-            "are equal word for word: rows of one are stored under the other, or both are one model"
-        )
-        result = np.sort(np.concatenate(both))
-        yield Found(f"{names[0]} and {names[1]}", says, result, "note" if alike else None)
-
-
-def _equal_answers(answers: Answers) -> list[Codes]:
-    """Rows of several arms with one long text under one question, and under no other question."""
-    rows = np.flatnonzero(answers.lengths("text") >= LONG)
-    text, question = answers.equal("text")[rows], answers.question[rows]
-    order, starts = _grouped(text, question)
-    size = np.diff(np.append(starts, len(order)))
-    # A refusal or a template answers many questions.
-    questions_of_text = np.bincount(text[order][starts]) if len(starts) else np.empty(0)
-    wanted = (size > 1) & (questions_of_text[text[order][starts]] == 1) if len(starts) else []
-    results = [rows[order[k : k + n]] for k, n in zip(starts[wanted], size[wanted], strict=True)]
-    return [item for item in results if len(np.unique(answers.arm[item])) > 1]
-
-
-def _grouped(a: Codes, b: Codes) -> tuple[Codes, Codes]:
-    """Order that sorts by (a, b), and where each pair starts in it."""
-    order = np.lexsort((b, a))
-    new = np.ones(len(order), bool)
-    new[1:] = (np.diff(a[order]) != 0) | (np.diff(b[order]) != 0)
-    return order, np.flatnonzero(new)
 
 
 # Answers that are missing where questions are hard, and accuracies over other questions.
