@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
     from routeyard.pipelines.audit.checks import RecordingAudit
     from routeyard.pipelines.ingest.results import ReadingNote
+
+#: Nothing is said of columns: all are guessed.
+NO_MAP: Mapping[str, str] = MappingProxyType({})
 
 # A release's tables as a recording, which the audit takes.
 
@@ -314,8 +318,11 @@ def audit_submitted(
     return AuditPage(title, "the submission", verdict_of(findings), findings, notes=notes)
 
 
-def audit_path(path: str | Path) -> AuditPage:
+def audit_path(path: str | Path, mapping: Mapping[str, str] = NO_MAP) -> AuditPage:
     """Audit whatever is at a path: results, an import or a release.
+
+    Args:
+        mapping: Role → column of results, of `parse_map`, where names alone do not tell.
 
     Raises:
         BadInput, SourceError: nothing is there, or it cannot be read.
@@ -323,15 +330,15 @@ def audit_path(path: str | Path) -> AuditPage:
     path = Path(path)
     if not path.exists():
         raise BadInput("there is nothing to audit", where=str(path), next_step="name a file")
-    if (path / "manifest.json").is_file():
+    if not mapping and (path / "manifest.json").is_file():
         return audit_release(path)
-    if is_import(path):
+    if not mapping and is_import(path):
         table = imported_recording(path)
         return _page(path.name, "the import", audit_recording(table), table)
-    return audit_results(path)
+    return audit_results(path, mapping)
 
 
-def audit_results(path: Path) -> AuditPage:
+def audit_results(path: Path, mapping: Mapping[str, str] = NO_MAP) -> AuditPage:
     """The audit of a stranger's file or folder, read by its structure alone.
 
     Figures of many questions each hold no answer: nothing can be audited, which is a finding.
@@ -340,7 +347,7 @@ def audit_results(path: Path) -> AuditPage:
 
     check_audit(path)
     try:
-        read = read_results(path)
+        read = read_results(path, mapping)
     except AggregatesOnly as error:
         odd = (_aggregates(error), *reading_findings(error.notes))
         return AuditPage(path.name, "figures of many questions each", "doubtful", odd)

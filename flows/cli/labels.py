@@ -14,6 +14,8 @@ from routeyard.flows.cli.options import (
     YARD,
     Jobs,
     Json,
+    Map,
+    Models,
     OptionalWrittenPath,
     Output,
     Workspace,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 def audit_command(
     path: Path,
+    map_: Map = None,
+    models: Models = None,
     labels: Annotated[bool, typer.Option("--labels")] = False,
     recipe: str | None = None,
     workspace: Workspace = YARD,
@@ -68,6 +72,8 @@ def audit_command(
 
         routeyard audit results.csv
 
+        routeyard audit results.csv --map arm=engine,question=case,score=ok
+
         routeyard audit yard/releases/demo/1.0.0 --out findings
 
         routeyard audit choices.csv --release yard/releases/demo/1.0.0 --arena mine-arena.json
@@ -79,6 +85,10 @@ def audit_command(
     Args:
         path: File or folder of results, release, table of choices or workspace; with --labels a
             release, or the name or recipe of a built benchmark.
+        map_: Which column of results is what: `arm=COLUMN,question=COLUMN,score=COLUMN`. A column
+            may be a path (`usage.prompt_tokens`), a constant (`=gpt-4o`) or an expression of
+            recipes; what is not named is guessed, and printed.
+        models: Columns of a wide table that hold the scores of one model each.
         labels: Audit the labels.
         recipe: Recipe whose thresholds, prices and waivers count for a workspace.
         release: The release that choices were made for.
@@ -92,6 +102,7 @@ def audit_command(
             every table behind the findings as CSV.
     """
     from routeyard.flows.audits import audit_path, audit_submitted, write_page
+    from routeyard.pipelines.ingest.results import parse_map
 
     if labels:
         return _labels(str(path), workspace, show, out)
@@ -106,7 +117,7 @@ def audit_command(
     elif recipe is not None or (path / "stages").is_dir() or (path / "ledger").is_dir():
         return _metering(path, recipe)
     else:
-        result = audit_path(path)
+        result = audit_path(path, parse_map(map_, models))
     if out is not None:
         write_page(result, out)
     return Output(

@@ -17,6 +17,8 @@ from routeyard.flows.cli.build import build_command
 from routeyard.flows.cli.options import (
     YARD,
     Json,
+    Map,
+    Models,
     Output,
     Workspace,
     WrittenWorkspace,
@@ -89,6 +91,8 @@ def _print(built: Output, page: Path) -> None:
 
 def try_command(
     path: Path,
+    map_: Map = None,
+    models: Models = None,
     workspace: WrittenWorkspace = YARD,
     accept: list[str] | None = None,
     open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
@@ -116,20 +120,25 @@ def try_command(
 
     Args:
         path: File or folder of answers.
+        map_: Which column is what: `arm=COLUMN,question=COLUMN,score=COLUMN`, as `audit` takes it.
+        models: Columns of a wide table that hold the scores of one model each.
         accept: Kind of a finding of the audit that is kept as it is; again for more.
         open_: Open the page where a browser is there.
     """
     from routeyard.flows.audits import audit_path, write_page
     from routeyard.flows.console import line
     from routeyard.pipelines.audit.metering import check_gate
+    from routeyard.pipelines.ingest.results import as_map, parse_map
 
     kinds = sorted({kind.removeprefix("audit:") for kind in accept or ()})
     for kind in kinds:
         check_gate(f"audit:{kind}", where="--accept")
-    name = "-".join([path.resolve().stem, digest(path), *kinds])
+    mapping = parse_map(map_, models)
+    said = [hashlib.sha256(str(mapping).encode()).hexdigest()[:8]] if mapping else []
+    name = "-".join([path.resolve().stem, digest(path), *said, *kinds])
     folder = workspace / "try" / name
-    results = answers_at(path, folder)
-    result = audit_path(path)
+    results = answers_at(path, folder, mapping)
+    result = audit_path(path, mapping)
     grave = [(f"audit:{finding.kind}", f"{finding.about}: {finding.says}")
              for finding in result.findings if finding.stops]  # fmt: skip
     accepted = {gate: says for gate, says in grave if gate.removeprefix("audit:") in kinds}
@@ -138,6 +147,7 @@ def try_command(
     n = len(result.findings)
     line("audit", f"{result.verdict}, {n} finding{'s' if n != 1 else ''}: {audited}")
     again = f"routeyard try {path} --workspace {workspace}"
+    again = f"{again} {as_map(mapping)}".rstrip()
     _stop_at([item for item in grave if item[0] not in accepted], kinds, audited, recipe, again)
     built = _built(recipe, folder, kinds, again)
     release = Path(built["release"]["path"])
@@ -234,7 +244,7 @@ def _built(recipe: Path, folder: Path, kinds: list[str], again: str) -> dict[str
     return built
 
 
-def answers_at(path: Path, folder: Path) -> Results | None:
+def answers_at(path: Path, folder: Path, mapping: Mapping[str, str]) -> Results | None:
     """Answers of models at a path; None where their recipe is there already.
 
     Raises:
@@ -245,7 +255,7 @@ def answers_at(path: Path, folder: Path) -> Results | None:
 
     if _recipe_at(path, folder).exists():
         return None
-    results = recorded_results(str(path), answers=True)
+    results = recorded_results(str(path), mapping, answers=True)
     if isinstance(results, NoResults):
         raise results.error or BadInput(
             results.doubt or "no answers or scores of models were found there",
@@ -330,6 +340,8 @@ def init_command(
     recording: str | None = None,
     config: str | None = None,
     split: str | None = None,
+    map_: Map = None,
+    models: Models = None,
     as_json: Json = False,
 ) -> Output:
     """Write a commented recipe for your own questions; it builds as it is.
@@ -374,8 +386,12 @@ def init_command(
         recording: Answers you have already, one row each; its models fill the pool.
         config: Configuration of a hub dataset.
         split: Split of a hub dataset.
+        map_: Which column of results is what: `arm=COLUMN,question=COLUMN,score=COLUMN`, as `audit`
+            takes it.
+        models: Columns of wide results that hold the scores of one model each.
     """
     from routeyard.flows.new_recipe.write import start_recipe
+    from routeyard.pipelines.ingest.results import parse_map
     from routeyard.schemas.errors import BadInput
 
     fields = {"question": question, "references": references, "choices": choices}
@@ -399,6 +415,7 @@ def init_command(
         config=config,
         split=split,
         recording=recording,
+        mapping=parse_map(map_, models),
     )
     tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
     data: dict[str, Any] = {

@@ -611,10 +611,13 @@ class NoResults:
     columns: frozenset[str] = frozenset()
 
 
-def recorded_results(origin: str, *, answers: bool = False) -> Results | NoResults:
+def recorded_results(
+    origin: str, mapping: Mapping[str, str] = MappingProxyType({}), *, answers: bool = False
+) -> Results | NoResults:
     """Somebody's results at a place, or why there are questions, or nothing that grades answers.
 
     Args:
+        mapping: Role → column, of `parse_map`; then there are answers, or an error says why not.
         answers: A person says that answers of models are there: a column `answer` beside names of
             models is what they said.
 
@@ -625,12 +628,14 @@ def recorded_results(origin: str, *, answers: bool = False) -> Results | NoResul
     if not path.exists():
         return NoResults()
     try:
-        results = read_results(path)
+        results = read_results(path, mapping)
     except AggregatesOnly:
         raise
     except SourceError as error:
+        if mapping:
+            raise
         return NoResults(error)
-    return _answers_or_questions(results, answers)
+    return results if mapping else _answers_or_questions(results, answers)
 
 
 def _answers_or_questions(results: Results, answers: bool) -> Results | NoResults:

@@ -268,6 +268,7 @@ def start_recipe(
     config: str | None = None,
     split: str | None = None,
     recording: str | None = None,
+    mapping: Mapping[str, str] = MappingProxyType({}),
     results: Results | None = None,
     near_duplicates: bool = True,
     accepted: Mapping[str, str] = MappingProxyType({}),
@@ -279,6 +280,7 @@ def start_recipe(
         fields: field → column, where a person knows better.
         provider: Address of an OpenAI-compatible provider; its model list fills the pool.
         recording: A file of answers that somebody has already; its models fill the pool.
+        mapping: Which column of results is what, as `recorded_results` takes it.
         results: What `recorded_results` read there, where it was read already.
         near_duplicates: The recipe looks for them; it embeds every question.
         accepted: As `from_results` takes it.
@@ -295,7 +297,7 @@ def start_recipe(
         )
     no_results: Results | NoResults = NoResults()
     if not (fields or provider or recording or scorer or config):
-        no_results = results or recorded_results(origin)
+        no_results = results or recorded_results(origin, mapping)
     unread: list[str] = []
     left_out: list[str] = []
     if isinstance(no_results, Results):

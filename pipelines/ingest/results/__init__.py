@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,15 @@ from routeyard.pipelines.ingest.importers.reading import (
     named_errors,
     newest_first,
 )
-from routeyard.pipelines.ingest.results.arms import Assigned, unmelted, why_aggregate, why_pairs
+from routeyard.pipelines.ingest.results.arms import (
+    Assigned,
+    as_map,
+    parse_map,
+    score_columns,
+    unmelted,
+    why_aggregate,
+    why_pairs,
+)
 from routeyard.pipelines.ingest.results.beside import (
     ApiCalls,
     StatedFigure,
@@ -528,7 +537,7 @@ class Results:
         return [note.says for note in self.notes if note.kind in ASKED]
 
 
-def read_results(path: Path) -> Results:
+def read_results(path: Path, mapping: Mapping[str, str] = MappingProxyType({})) -> Results:
     """A stranger's file, folder or archive of results as the normal form, by its structure alone.
 
     Read are JSON, JSON lines, CSV, TSV, Parquet, YAML and zip files: a row per answer, a column per
@@ -537,6 +546,8 @@ def read_results(path: Path) -> Results:
 
     Args:
         path: File or folder, as it is.
+        mapping: Role → column, of `parse_map`, where a person says what is what; the rest is
+            guessed.
 
     Raises:
         AggregatesOnly: the files hold figures of many questions each.
@@ -546,24 +557,26 @@ def read_results(path: Path) -> Results:
         path, "the results hold a value that cannot be read",
         "name one file after the other to find it",
     ):  # fmt: skip
-        return _results(path)
+        return _results(path, mapping)
 
 
-def _results(path: Path) -> Results:
+def _results(path: Path, mapping: Mapping[str, str]) -> Results:
     paths, others = files_of(path)
     harness = harness_of(paths)
-    if harness is not None:
+    if harness is not None and not mapping:
         return _of_harness(*harness, path, len(paths))
     sets: list[AnswerSet] = []
     rest = _Rest()
     for group in groups_of(documents(paths, path)):
-        _read(group, sets, rest)
+        _read(group, sets, rest, mapping)
     if not sets:
         raise _refusal(rest.refused, path)
     left = f"{len(others)} file{'s' if len(others) != 1 else ''} of other kinds: not read"
     notes = [ReadingNote("left_out", left)] if others else []
     notes += [*_unread_rows(rest.refused), *path_notes(paths, path)]
     table, columns, more, scores = merged(_not_twice(sets))
+    if options := as_map({**columns, **mapping}):
+        notes.insert(0, ReadingNote("map", f"read as {options}"))
     notes_of_calls = call_notes(rest.calls, arms(table))
     stated = list(stated_notes(rest.figures, table))
     _refuse_one_kind(table, stated, path)
@@ -617,18 +630,23 @@ class _Refused:
     notes: tuple[ReadingNote, ...] = ()
 
 
-def _read(group: Group, sets: list[AnswerSet], rest: _Rest) -> None:
+def _read(group: Group, sets: list[AnswerSet], rest: _Rest, mapping: Mapping[str, str]) -> None:
     """Add a group to the sets of answers, or to those that hold none."""
     table, melt_notes = unmelted(group.table())
     if group.trail == DOCUMENT and len(group.parts) < 2:
         return
     around = {name for name in group.around if not name.startswith("(key")}
-    if why := why_pairs(table):
+    # What a person names is taken at their word.
+    if not mapping and (why := why_pairs(table)):
         rest.refused.append(_Refused(group, why))
         return
-    done = assign(table, around)
+    try:
+        done = assign(table, around, mapping)
+    except SourceError as error:
+        rest.refused.append(_Refused(group, error.what))
+        return
     done.notes += (*group.notes, *melt_notes)
-    if why := why_aggregate(done, around):
+    if not mapping and (why := why_aggregate(done, around)):
         rest.figures |= figures_of(done, [n for n in done.table.column_names if n[0] != "("])
         notes = tuple(_odd_figures(group, done.roles.get("arm")))
         rest.refused.append(_Refused(group, why, aggregate=True, notes=notes))
@@ -732,17 +750,19 @@ def _refusal(refused: list[_Refused], path: Path) -> SourceError:
     most_rows = max(
         refused, key=lambda entry: (len(entry.group.trail) <= 1, entry.group.rows), default=None
     )
-    why, where = "", str(path)
+    why, where, wide = "", str(path), ""
     if most_rows is not None:
+        scores = score_columns(most_rows.group.table())
+        wide = f"; or, of a column for each model: --models {','.join(scores)}" if scores else ""
         columns = ", ".join(sorted(most_rows.group.columns)[:20])
         why = f": {most_rows.why}"
         where = f"{path} ({most_rows.group.files[0]}; columns {columns})"
     return SourceError(
         f"no answers of models were found{why}",
         where=where,
-        next_step="a table needs the model, the question's id and a score or an answer; name "
-        "their columns where they have other names",
+        next_step="a table needs the model, the question's id and a score or an answer; say which "
+        f"columns they are: --map arm=COLUMN,question=COLUMN,score=COLUMN{wide}",
     )
 
 
-__all__ = ["AggregatesOnly", "ReadingNote", "Results", "read_results"]
+__all__ = ["AggregatesOnly", "ReadingNote", "Results", "as_map", "parse_map", "read_results"]

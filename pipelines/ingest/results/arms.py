@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.common.mapping import compile_field, is_column
 from routeyard.pipelines.ingest.results.values import (
     FAMILY,
     FIGURE_NAMES,
@@ -21,6 +23,7 @@ from routeyard.pipelines.ingest.results.values import (
     ReadingNote,
     amount,
     candidates,
+    column_of,
     constant,
     factor,
     is_judges,
@@ -37,6 +40,7 @@ from routeyard.pipelines.ingest.results.values import (
     texts,
     vocabulary,
 )
+from routeyard.schemas.errors import BadInput
 
 # Tables with columns for each model, as one row per answer.
 
@@ -350,6 +354,76 @@ class Assigned:
         """The source's own columns that have no role yet."""
         held = {*self.roles.values(), *self.others, *without}
         return [n for n in self.table.column_names if n not in held and n[:1] != "("]
+
+
+#: What `--map` names, in the words of everybody's tables.
+ROLES = (
+    "arm", "question", "suite", "sample", "score", "text", "prompt", "reference", "status", "error",
+    "cost", "prompt_tokens", "completion_tokens", "latency", "served_model", "split",
+)  # fmt: skip
+
+
+def parse_map(text: str | None, models: str | None = None) -> dict[str, str]:
+    """Role → column of `role=column,role=a.b`, as a person says it.
+
+    A column may be a path (`usage.prompt_tokens`), an expression of recipes (`{{ id | lower }}`),
+    or a constant (`=gpt-4o`).
+
+    Args:
+        models: Columns, each the scores of the model that it names: `a,b,c`.
+
+    Raises:
+        BadInput: a part is no `role=column`, or names a role that there is not, or twice.
+    """
+    mapping = {"models": models} if models else {}
+    for part in re.split(r",(?=\s*\w+=)", text) if text else ():
+        role, _, column = part.strip().partition("=")
+        if role not in ROLES or not column or role in mapping:
+            what = "is twice there" if role in mapping else "is no role=column that is known"
+            raise BadInput(
+                f"{part.strip()!r} {what}", where="--map",
+                next_step="write --map arm=COLUMN,question=COLUMN,score=COLUMN; roles are "
+                + ", ".join(ROLES),
+            )  # fmt: skip
+        mapping[role] = column
+    return mapping
+
+
+def as_map(columns: Mapping[str, str]) -> str:
+    """The options that say what was read from where; of columns of the source alone."""
+    named = [f"{role}={columns[role]}" for role in ROLES if columns.get(role, "(")[0] != "("]
+    given = [("--map", ",".join(named)), ("--models", columns.get("models"))]
+    return " ".join(f"{option} {shlex.quote(value)}" for option, value in given if value)
+
+
+def score_columns(table: pa.Table) -> list[str]:
+    """The source's columns that can be scores."""
+    return [n for n in table.column_names if not n.startswith("(") and _is_score(table, n)]
+
+
+def impose(done: Assigned, mapping: Mapping[str, str]) -> str | None:
+    """Give roles the columns that a person names; returns the first column that is not there."""
+    for role, column in mapping.items():
+        names = [n for n in done.table.column_names if re.search(rf"\b{re.escape(n)}\b", column)]
+        if role == "models":
+            models = {name.strip(): {"score": name.strip()} for name in column.split(",")}
+            if missing := next((name for name in models if name not in names), None):
+                return missing
+            for name in done.table.column_names:
+                held = None if name in models else model_in(name, {m.lower(): m for m in models})
+                if held is not None and (field := _field(held[1])) is not None:
+                    models[held[0]].setdefault(field, name)
+            _unpivoted(done, models, sure=True)
+        elif column in done.table.column_names:
+            done.roles[role] = column
+        elif column.startswith("="):
+            done.derive(role, pa.array([column[1:]] * done.table.num_rows))
+        elif is_column(column):
+            return column
+        else:
+            value = compile_field(column, where=f"--map {role}")
+            done.derive(role, column_of([value(row) for row in done.table.to_pylist()]), names)
+    return None
 
 
 def _family(table: pa.Table, name: str) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.common.errors import SourceError
-from routeyard.pipelines.ingest.results.arms import Assigned, find_arm
+from routeyard.pipelines.ingest.results.arms import Assigned, find_arm, impose
 from routeyard.pipelines.ingest.results.values import (
     ABSENT,
     ENDING,
@@ -881,10 +882,20 @@ _OF_ROWS = (
 )  # fmt: skip
 
 
-def assign(table: pa.Table, around: set[str]) -> Assigned:
-    """Roles of a group's columns; a role that no column fits is left out."""
+def assign(table: pa.Table, around: set[str], mapping: Mapping[str, str]) -> Assigned:
+    """Roles of a group's columns; a role that no column fits is left out.
+
+    Args:
+        mapping: Role → column, where a person names it.
+
+    Raises:
+        SourceError: the table lacks a column of the mapping.
+    """
     done = Assigned(table, {})
-    find_arm(done, around)
+    if (missing := impose(done, mapping)) is not None:
+        raise SourceError(f"there is no column {missing!r}", where="--map")
+    if "arm" not in done.roles:
+        find_arm(done, around)
     find_score(done, around)
     _question(done, around)
     misnumbered(done)

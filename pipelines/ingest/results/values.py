@@ -60,7 +60,8 @@ class ReadingNote:
             are stated figures that contradict one another or the rows; `unpriced` counts costs
             that are not known; `calls` are API calls of no question, `other_calls` those of no
             arm, `served` those that another model answered; `cached` are prompt tokens of a cache;
-            `paths` are absolute paths of a machine; `columns` names columns that were not read.
+            `paths` are absolute paths of a machine; `columns` names columns that were not read;
+            `map` says which column was taken for what.
         says: One sentence.
         rows: Rows it is about; 0 where it is about no row.
         at: Some of the places.
@@ -69,7 +70,7 @@ class ReadingNote:
 
     kind: Literal[
         "question", "left_out", "value", "choice", "status", "unread", "repeated", "figures",
-        "unpriced", "calls", "other_calls", "served", "cached", "paths", "columns",
+        "unpriced", "calls", "other_calls", "served", "cached", "paths", "columns", "map",
     ]  # fmt: skip
     says: str
     rows: int = 0

@@ -1,0 +1,133 @@
+"""`--map` and `--models`: a person says which column is what, in any table."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from routeyard.flows.audits import audit_path
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.ingest.results import parse_map, read_results
+from routeyard.schemas.errors import BadInput
+from tests.conftest import Call
+
+#: Columns of the arm, the question, the score and the prompt's tokens, in six languages.
+NAMES = [
+    ("moteur", "numéro du cas", "note obtenue", "jetons lus"),
+    ("Anbieterkürzel", "Fallnummer", "Treffer", "Eingabezeichen"),
+    ("proveedor de ia", "nº de caso", "acierto", "fichas"),
+    ("模型代号", "题目编号", "得分情况", "输入长度"),
+    ("エンジン", "設問", "合否", "入力数"),
+    ("двигатель", "номер дела", "балл", "знаки"),
+]
+
+
+def write(path: Path, names: tuple[str, ...], sign: str = ",") -> Path:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, delimiter=sign)
+        writer.writerow([*names, "extra"])
+        for q in range(30):
+            for k, arm in enumerate(("x1", "x2", "x3")):
+                writer.writerow([arm, f"c{q}", int((q + k) % 4 > 0), 20 + q, q % 2])
+    return path
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("sign", [",", "\t"])
+def test_columns_in_any_language_are_read_as_they_are_named(
+    tmp_path: Path, names: tuple[str, ...], sign: str
+) -> None:
+    path = write(tmp_path / ("t.tsv" if sign == "\t" else "t.csv"), names, sign)
+    roles = ("arm", "question", "score", "prompt_tokens")
+    said = ",".join(f"{role}={name}" for role, name in zip(roles, names, strict=True))
+    table = read_results(path, parse_map(said)).table
+    assert table.num_rows == 90
+    assert table.column("arm").unique().to_pylist() == ["x1", "x2", "x3"]
+    assert sum(table.column("score").to_pylist()) == sum(
+        (q + k) % 4 > 0 for q in range(30) for k in range(3)
+    )
+    assert table.column("prompt_tokens").to_pylist()[:4] == [20.0, 20.0, 20.0, 21.0]
+    page = audit_path(path, parse_map(said))
+    assert page.looked_at["answers"] == 90
+    # What is printed can be pasted.
+    [line] = [note for note in page.notes if note.startswith("read as --map ")]
+    assert said in line
+
+
+def test_paths_constants_and_expressions(tmp_path: Path) -> None:
+    path = tmp_path / "nested.jsonl"
+    rows = [
+        {
+            "meta": {"case": f"q{n}", "usage": {"in": 9}},
+            "out": {"points": n % 2},
+            "took_ms": 1500,
+        }
+        for n in range(12)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = (
+        "arm==gpt-4o,question={{ _row['meta.case'] | upper }},score=out.points,"
+        "prompt_tokens=meta.usage.in,latency=took_ms"
+    )
+    row = read_results(path, parse_map(said)).table.to_pylist()[3]
+    assert (row["arm"], row["question"], row["score"]) == ("gpt-4o", "Q3", 1.0)
+    assert (row["prompt_tokens"], row["latency_s"]) == (9.0, 1.5)
+
+
+def test_a_wide_table_with_any_names_of_models(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    lines = [f"c{n},{n % 2},1,{(n + 1) % 3 > 0:d},0.0{n % 5 + 1},remark" for n in range(20)]
+    path.write_text("\n".join(["case,zig,zag,zug,zig_cost,remark", *lines]) + "\n")
+    table = read_results(path, parse_map("question=case", "zig,zag,zug")).table
+    accuracy = {
+        row["arm"]: row["score_mean"]
+        for row in table.group_by("arm").aggregate([("score", "mean")]).to_pylist()
+    }
+    assert accuracy == {"zig": 0.5, "zag": 1.0, "zug": 14 / 20}
+    known = table.column("cost_usd").is_valid().to_pylist()
+    assert sum(known) == 20
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("who=arm", "'who=arm' is no role=column that is known"),
+        ("arm=a,arm=b", "'arm=b' is twice there"),
+        ("arm", "'arm' is no role=column that is known"),
+    ],
+)
+def test_what_is_no_mapping_is_refused_with_the_roles(said: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words) as caught:
+        parse_map(said)
+    assert "score" in str(caught.value.next_step)
+
+
+def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", ("moteur", "cas", "points", "jetons"))
+    with pytest.raises(SourceError, match="there is no column 'moteurs'") as caught:
+        read_results(path, parse_map("arm=moteurs"))
+    assert "moteur" in str(caught.value.where)
+    assert "--map arm=COLUMN" in str(caught.value.next_step)
+    with pytest.raises(SourceError, match="there is no column 'zig'"):
+        read_results(path, parse_map(None, "zig,zug"))
+
+
+def test_the_refusal_of_a_wide_table_prints_what_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    lines = [f"c{n},{n % 2},{(n + 1) % 2},{n}" for n in range(20)]
+    path.write_text("\n".join(["case,who,zig,n", *lines]) + "\n")
+    with pytest.raises(SourceError) as caught:
+        read_results(path, parse_map("arm=case"))
+    assert "--models who,zig" in str(caught.value.next_step)
+
+
+def test_init_and_audit_take_the_same_words(tmp_path: Path, call: Call) -> None:
+    path = write(tmp_path / "t.csv", ("moteur", "cas", "points", "jetons"))
+    said = "arm=moteur,question=cas,score=points,prompt_tokens=jetons"
+    done = call("init", tmp_path / "mine.yaml", "--from", path, "--map", said)
+    assert "3 models" in done.stdout, done.stderr
+    done = call("audit", path, "--map", said)
+    assert f"read as --map {said}" in done.stdout, done.stderr
