@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from routeyard.pipelines.audit.checks import RecordingAudit
     from routeyard.pipelines.ingest.results import ReadingNote
 
-#: Nothing is said of columns: all are guessed.
+#: All columns are guessed.
 NO_MAP: Mapping[str, str] = MappingProxyType({})
 
 # A release's tables as a recording, which the audit takes.
