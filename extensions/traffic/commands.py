@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import CACHE, OptionalWrittenPath, Output, Resamples
+from routeyard.flows.cli.options import CACHE, Map, OptionalWrittenPath, Output, Resamples
 from routeyard.schemas.errors import BadInput
 
 # `routeyard compare`.
@@ -71,7 +71,7 @@ def latency_command(
     limit: float | None = None,
     share: float = 0.95,
     decision: float = 0.0,
-    session: str | None = None,
+    map_: Map = None,
     resamples: Resamples = 2_000,
 ) -> Output:
     """Print p50, p95 and p99 of recorded calls; who keeps a promise.
@@ -92,12 +92,12 @@ def latency_command(
         limit: Seconds that are promised.
         share: Share of the calls that the promise is about.
         decision: Seconds a router takes to decide, added to each call of the rule.
-        session: Key that names the trajectory of a call in a log, such as metadata.session_id.
+        map_: Which key of a log is what, where not as listed: `arm=engine,session=metadata.run`.
     """
     from routeyard.extensions.traffic.latency import latency_report
 
     result = latency_report(
-        path, by=by, limit_s=limit, share=share, decision_s=decision, session=session,
+        path, by=by, limit_s=limit, share=share, decision_s=decision, named=map_,
         resamples=resamples,
     )  # fmt: skip
     return Output(asdict(result), result.lines())
@@ -111,7 +111,7 @@ def replay_command(
     policy: Annotated[list[str] | None, typer.Option("--policy", "-p")] = None,
     pool: Path | None = None,
     cache: list[str] | None = None,
-    session: str | None = None,
+    map_: Map = None,
     resamples: Resamples = 1_000,
     seed: int = 0,
 ) -> Output:
@@ -133,12 +133,12 @@ def replay_command(
         policy: recorded, always:ARM, first:N:ARM:THEN, every:N:ARM:ELSE, or a file; again for more.
         pool: YAML file of models with price_in, price_out, price_cache_read, price_cache_write.
         cache: ARM=RULE, or RULE for all arms: anthropic, openai, deepseek, none, …; again for more.
-        session: Key that names the trajectory of a call in a log, such as metadata.session_id.
+        map_: Which key of a log is what, where not as listed: `arm=engine,session=metadata.run`.
     """
     from routeyard.extensions.traffic.compare import replay_steps
 
     result = replay_steps(
-        steps, policy or ["recorded"], pool=pool, caches=cache or (), session=session,
+        steps, policy or ["recorded"], pool=pool, caches=cache or (), named=map_,
         resamples=resamples, seed=seed,
     )  # fmt: skip
     return Output(asdict(result), result.lines())
@@ -153,7 +153,7 @@ def shadow_command(
     after: str | None = None,
     pool: list[Path] | None = None,
     cache: list[str] | None = None,
-    session: str | None = None,
+    map_: Map = None,
     encoder: str | None = None,
     independent: bool = False,
     out: OptionalWrittenPath = None,
@@ -183,7 +183,7 @@ def shadow_command(
         after: Day from which the router is judged; what was learnt or chosen is of the days before.
         pool: Prices of the arms; a later file holds from its price_date on; again for more.
         cache: ARM=RULE, or RULE for all arms: anthropic, openai, deepseek, none, …; again for more.
-        session: Key that names the trajectory of a call, such as metadata.session_id.
+        map_: Which key of a log is what, where not as listed: `arm=engine,session=metadata.run`.
         encoder: Encoder of a saved router, where it came from elsewhere.
         independent: State that logged propensities do not depend on earlier outcomes.
         out: Also write the page, in Markdown.
@@ -191,7 +191,7 @@ def shadow_command(
     from routeyard.extensions.traffic.shadow import shadow
 
     result = shadow(
-        logs, router, pools=pool or (), caches=cache or (), session=session, encoder=encoder,
+        logs, router, pools=pool or (), caches=cache or (), named=map_, encoder=encoder,
         after=after, propensities="context" if independent else "test", resamples=resamples,
         seed=seed,
     )  # fmt: skip

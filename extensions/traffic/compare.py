@@ -110,7 +110,7 @@ def replay_steps(
     *,
     pool: Path | None = None,
     caches: Sequence[str] = (),
-    session: str | None = None,
+    named: str | None = None,
     resamples: int = 1_000,
     seed: int = 0,
 ) -> ReplayReport:
@@ -125,7 +125,7 @@ def replay_steps(
     Raises:
         BadInput: there are no steps or no prices, or a policy cannot be read.
     """
-    recorded = read_steps(path, session=session)
+    recorded = read_steps(path, named=named)
     steps = trajectories_of(recorded.steps)
     prices = arm_prices(recorded.models, pool, caches, arms_in(policies, steps.arms))
     if not prices:

@@ -473,7 +473,7 @@ def latency_report(
     limit_s: float | None = None,
     share: float = 0.95,
     decision_s: float = 0.0,
-    session: str | None = None,
+    named: str | None = None,
     resamples: int = 2_000,
 ) -> LatencyReport:
     """Percentiles of recorded calls and, with a limit, who keeps it on later hours.
@@ -489,7 +489,7 @@ def latency_report(
     """
     if by not in BY or not 0 < share < 1:
         raise BadInput(f"expected one of {', '.join(BY)} and a share between 0 and 1")
-    calls, full = _calls(path, session)
+    calls, full = _calls(path, named)
     if np.isnan(calls.latency).all():
         raise BadInput(
             "no call has a latency",
@@ -521,7 +521,7 @@ def latency_report(
     return LatencyReport(by, groups, promises, rule, notes)
 
 
-def _calls(path: Path, session: str | None) -> tuple[_Calls, bool]:
+def _calls(path: Path, named: str | None) -> tuple[_Calls, bool]:
     """(calls, whether several arms answered the same question)."""
     if (path / "manifest.json").is_file():
         from routeyard.pipelines.release.reader import open_release
@@ -530,7 +530,7 @@ def _calls(path: Path, session: str | None) -> tuple[_Calls, bool]:
             table = release.sql(_SQL)
         full = True
     else:
-        steps = read_steps(path, session=session).steps
+        steps = read_steps(path, named=named).steps
         arms = [a or b for a, b in zip(*(steps.column(n).to_pylist() for n in ("arm", "acted_by")),
                                        strict=True)]  # fmt: skip
         table = pa.table(

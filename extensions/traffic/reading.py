@@ -32,11 +32,11 @@ class RecordedSteps:
     prompts: tuple[str | None, ...] = ()
 
 
-def read_steps(path: Path, *, session: str | None = None, prompts: bool = False) -> RecordedSteps:
+def read_steps(path: Path, *, named: str | None = None, prompts: bool = False) -> RecordedSteps:
     """The steps at a path, checked against their contract.
 
     Args:
-        session: Key that names the trajectory of a call in a log, where its format has none.
+        named: Which key of a log is what, `role=key,role=key`, where it is not as listed.
         prompts: Keep what was asked, where the place holds it.
 
     Raises:
@@ -59,7 +59,7 @@ def read_steps(path: Path, *, session: str | None = None, prompts: bool = False)
             return RecordedSteps(STEPS.check(pq.read_table(file), where=str(file)), {})
     from routeyard.pipelines.ingest.logs import read_log
 
-    log = read_log(path, session=session, prompts=prompts)
+    log = read_log(path, named=named, prompts=prompts)
     left_out = (f"left out: {count:,} {why}" for why, count in log.left_out.items())
     return RecordedSteps(log.steps, {}, (*log.doubts, *left_out), tuple(log.prompts))
 

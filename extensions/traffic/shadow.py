@@ -280,7 +280,7 @@ def shadow(
     *,
     pools: Sequence[Path] = (),
     caches: Sequence[str] = (),
-    session: str | None = None,
+    named: str | None = None,
     encoder: str | None = None,
     after: str | None = None,
     propensities: Literal["test", "context"] = "test",
@@ -302,7 +302,7 @@ def shadow(
             or nothing from that day on.
     """
     saved = [router for router in routers if Path(router).is_dir()]
-    recorded = read_steps(logs, session=session, prompts=bool(saved))
+    recorded = read_steps(logs, named=named, prompts=bool(saved))
     steps = trajectories_of(recorded.steps)
     arms = arms_in([router for router in routers if router not in saved], steps.arms)
     periods = [

@@ -102,7 +102,8 @@ def audit_command(
             every table behind the findings as CSV.
     """
     from routeyard.flows.audits import audit_path, audit_submitted, write_page
-    from routeyard.pipelines.ingest.results import parse_map
+    from routeyard.pipelines.ingest.mapping import parse_map
+    from routeyard.pipelines.ingest.results import ROLES
 
     if labels:
         return _labels(str(path), workspace, show, out)
@@ -117,7 +118,7 @@ def audit_command(
     elif recipe is not None or (path / "stages").is_dir() or (path / "ledger").is_dir():
         return _metering(path, recipe)
     else:
-        result = audit_path(path, parse_map(map_, models))
+        result = audit_path(path, parse_map(map_, ROLES, models))
     if out is not None:
         write_page(result, out)
     return Output(

@@ -128,12 +128,13 @@ def try_command(
     from routeyard.flows.audits import audit_path, write_page
     from routeyard.flows.console import line
     from routeyard.pipelines.audit.metering import check_gate
-    from routeyard.pipelines.ingest.results import as_map, parse_map
+    from routeyard.pipelines.ingest.mapping import parse_map
+    from routeyard.pipelines.ingest.results import ROLES, as_map
 
     kinds = sorted({kind.removeprefix("audit:") for kind in accept or ()})
     for kind in kinds:
         check_gate(f"audit:{kind}", where="--accept")
-    mapping = parse_map(map_, models)
+    mapping = parse_map(map_, ROLES, models)
     said = [hashlib.sha256(str(mapping).encode()).hexdigest()[:8]] if mapping else []
     name = "-".join([path.resolve().stem, digest(path), *said, *kinds])
     folder = workspace / "try" / name
@@ -391,7 +392,8 @@ def init_command(
         models: Columns of wide results that hold the scores of one model each.
     """
     from routeyard.flows.new_recipe.write import start_recipe
-    from routeyard.pipelines.ingest.results import parse_map
+    from routeyard.pipelines.ingest.mapping import parse_map
+    from routeyard.pipelines.ingest.results import ROLES
     from routeyard.schemas.errors import BadInput
 
     fields = {"question": question, "references": references, "choices": choices}
@@ -415,7 +417,7 @@ def init_command(
         config=config,
         split=split,
         recording=recording,
-        mapping=parse_map(map_, models),
+        mapping=parse_map(map_, ROLES, models),
     )
     tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
     data: dict[str, Any] = {

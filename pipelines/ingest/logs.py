@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from routeyard.pipelines.common.trajectories import (
     seconds,
 )
 from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.mapping import parse_map
 from routeyard.schemas import STEPS
 from routeyard.schemas.statuses import ANSWERLESS, status_of
 from routeyard.schemas.text import own_table
@@ -43,9 +45,8 @@ _COSTS = {"cost_microdollars": 1e6, "cost_cents": 100, "cost_usd": 1}
 class LoggedCall:
     """A record and where its format keeps what is asked of it."""
 
-    def __init__(self, record: dict[str, Any], name: str, where: str) -> None:
-        self.record, self.where = record, where
-        self._paths = _paths(name, tuple(record))
+    def __init__(self, record: dict[str, Any], paths: Paths, where: str) -> None:
+        self.record, self.where, self._paths = record, where, paths
 
     def value(self, field: str) -> Any:
         """The first value of a field; None where the record has none."""
@@ -73,38 +74,73 @@ class LoggedCall:
         return None if result is None else reading.amount(result, self.where)
 
 
-def format_of(record: Mapping[str, Any]) -> str | None:
-    """Name of the first format all of whose needs the record has."""
-    for name in _candidates(tuple(record)):
-        if all(_at(record, keys) is not None for keys in formats()[name]["needs"]):
-            return name
-    return None
+#: Field of a format → where its records may have it, the first that does counts.
+Paths: TypeAlias = "dict[str, list[tuple[str, ...]]]"
+#: What `--map` names of a log → the fields that it is; times in ms are told by the key's name.
+ROLES = {
+    "arm": ("asked", "served"), "question": ("task",), "session": ("session",),
+    "sample": ("sample",), "time": ("time",), "prompt": ("prompt",), "messages": ("messages",),
+    "usage": ("usage",), "prompt_tokens": ("prompt_tokens",),
+    "completion_tokens": ("completion_tokens",), "cached_tokens": ("cache_read_tokens",),
+    "reasoning_tokens": ("reasoning_tokens",), "cost": ("cost_usd",), "latency": ("latency_s",),
+    "status": ("status",), "score": ("outcome",), "propensity": ("propensity",),
+}  # fmt: skip
 
 
-@lru_cache(maxsize=1024)
-def _candidates(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Formats whose needs can be met by a record with these keys."""
-    return tuple(
-        name for name, spec in formats().items() if all(path[0] in keys for path in spec["needs"])
-    )
+class LogFormats:
+    """The listed formats, with the keys that a person names in place of theirs.
 
+    A record of no listed format that has all keys which are named is of the format `named`.
 
-@lru_cache(maxsize=1024)
-def _paths(name: str, keys: tuple[str, ...]) -> dict[str, list[tuple[str, ...]]]:
-    """Field → paths of a format that can be in a record with these keys."""
-    return {
-        field: there
-        for field, paths in formats()[name].items()
-        if isinstance(paths, list) and (there := [path for path in paths if path[0] in keys])
-    }
+    Args:
+        mapping: Role of `ROLES` → path of a key.
+    """
 
+    def __init__(self, mapping: Mapping[str, str] = MappingProxyType({})) -> None:
+        named: dict[str, list[tuple[str, ...]]] = {}
+        for role, path in mapping.items():
+            fields = ("latency_ms",) if role == "latency" and path.endswith("ms") else ROLES[role]
+            named |= {field: [tuple(path.split("."))] for field in fields}
+        self.specs: dict[str, dict[str, Any]] = {
+            name: {**spec, **named} for name, spec in formats().items()
+        }
+        if named:
+            needs = [path for (path,) in named.values()]
+            title = "the keys that --map names"
+            self.specs["named"] = {**self.specs["plain"], "title": title, "needs": needs}
+        # Of one set of keys the answers are the same.
+        self.candidates = lru_cache(maxsize=1024)(self._candidates)
+        self.paths = lru_cache(maxsize=1024)(self._paths)
+        self.unread = lru_cache(maxsize=1024)(self._unread)
 
-@lru_cache(maxsize=1024)
-def unread_keys(name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of a record's keys of which a format reads nothing."""
-    lists = (paths for paths in formats()[name].values() if isinstance(paths, list))
-    read = {path[0] for paths in lists for path in paths}
-    return tuple(key for key in keys if key not in read)
+    def of(self, record: Mapping[str, Any]) -> str | None:
+        """Name of the first format all of whose needs the record has."""
+        for name in self.candidates(tuple(record)):
+            if all(_at(record, keys) is not None for keys in self.specs[name]["needs"]):
+                return name
+        return None
+
+    def _candidates(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Formats whose needs can be met by a record with these keys."""
+        return tuple(
+            name
+            for name, spec in self.specs.items()
+            if all(path[0] in keys for path in spec["needs"])
+        )
+
+    def _paths(self, name: str, keys: tuple[str, ...]) -> Paths:
+        """Field → paths of a format that can be in a record with these keys."""
+        return {
+            field: there
+            for field, paths in self.specs[name].items()
+            if isinstance(paths, list) and (there := [path for path in paths if path[0] in keys])
+        }
+
+    def _unread(self, name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of a record's keys of which a format reads nothing."""
+        lists = (paths for paths in self.specs[name].values() if isinstance(paths, list))
+        read = {path[0] for paths in lists for path in paths}
+        return tuple(key for key in keys if key not in read)
 
 
 @cache
@@ -137,11 +173,10 @@ def _at(record: Any, keys: Sequence[str]) -> Any:
     return None if record == "" else record
 
 
-def row_of(call: LoggedCall, session: str | None, *, prompts: bool = False) -> dict[str, Any]:
+def row_of(call: LoggedCall, *, prompts: bool = False) -> dict[str, Any]:
     """A row of `steps` that is not numbered yet, with its session and the prompts it may extend.
 
     Args:
-        session: Path of the key that names the trajectory, where the format has none.
         prompts: Keep what the user asked, as far as the record holds it.
     """
     tokens = _tokens(call)
@@ -149,7 +184,7 @@ def row_of(call: LoggedCall, session: str | None, *, prompts: bool = False) -> d
     served, asked, finish = (call.value(name) for name in ("served", "asked", "finish"))
     tools = call.opened("tools", list)
     return reading.step(
-        _identity(call, session), call.count("step"), str(served or asked or "unknown"),
+        _identity(call), call.count("step"), str(served or asked or "unknown"),
         finish in ("tool_calls", "tool_use"), failed=_failed(call.value("status")),
         **tokens,
         served_model=None if served is None else str(served),
@@ -176,9 +211,9 @@ def _asked(call: LoggedCall) -> str | None:
     return None if prompt is None else str(prompt)
 
 
-def _identity(call: LoggedCall, session: str | None) -> dict[str, Any]:
+def _identity(call: LoggedCall) -> dict[str, Any]:
     """Task, trial and step as far as the record tells; what only its messages tell is null."""
-    own = call.value("session") if session is None else _at(call.record, session.split("."))
+    own = call.value("session")
     prefix = parts = None
     messages = call.opened("messages", list)
     if messages:
@@ -278,28 +313,30 @@ class Log:
     unread: set[str] = field(default_factory=set)
 
 
-def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -> Log:
+def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> Log:
     """The calls of a log, a file or a folder of files, in order of session and time.
 
     Args:
-        session: Path of the key that names the trajectory of a call, such as
-            `metadata.session_id`, where the format has none.
+        named: Which key is what, `arm=engine,session=metadata.run`, where it is not as listed.
         prompts: Keep what users asked, for a router that reads it.
 
     Raises:
         SourceError: no record is of a listed format, or a value is not of its kind.
     """
-    log = Log(STEPS.empty())
+    log, known = Log(STEPS.empty()), LogFormats(parse_map(named, [*ROLES]))
     parts: list[pa.Table] = []
     rows: list[dict[str, Any]] = []
+    seen: dict[str, Any] = {}
     for where, record in _records(path):
-        name = format_of(record)
+        name = known.of(record)
         if name is None:
+            seen = seen or record
             log.left_out["records of no listed format"] += 1
             continue
         log.formats[name] += 1
-        log.unread.update(key for key in unread_keys(name, tuple(record)) if record[key])
-        rows.append(row_of(LoggedCall(record, name, where), session, prompts=prompts))
+        keys = tuple(record)
+        log.unread.update(key for key in known.unread(name, keys) if record[key])
+        rows.append(row_of(LoggedCall(record, known.paths(name, keys), where), prompts=prompts))
         if len(rows) == _TOGETHER:
             parts.append(_table(rows))
             rows = []
@@ -307,11 +344,13 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
     if not parts:
         raise SourceError(
             "no record is of a listed format",
-            where=str(path),
-            next_step="listed: " + "; ".join(f"{n}: {f['title']}" for n, f in formats().items()),
+            where=f"{path}; keys of the first record: {', '.join(list(seen)[:_SHOWN])}",
+            next_step="say which key is what: --map arm=KEY,session=KEY,time=KEY,usage=KEY (or "
+            "prompt_tokens=KEY,completion_tokens=KEY),cost=KEY,latency=KEY; listed are "
+            + ", ".join(str(item["title"]) for item in formats().values()),
         )
     log.steps = _numbered(pa.concat_tables(parts), log)
-    if unread := sorted(log.unread - {(session or "").partition(".")[0]}):
+    if unread := sorted(log.unread):
         more = f" and {len(unread) - _SHOWN:,} more" if len(unread) > _SHOWN else ""
         log.doubts.append(f"keys that were not read: {', '.join(unread[:_SHOWN])}{more}")
     if batch := log.formats["batch"]:

@@ -22,6 +22,7 @@ from routeyard.pipelines.ingest.importers.reading import (
     Importer,
     ImportResult,
 )
+from routeyard.schemas.errors import BadInput
 
 #: A record and where a person finds it: file and row.
 Record: TypeAlias = "tuple[str, dict[str, Any]]"
@@ -161,6 +162,32 @@ def value_of(record: Mapping[str, Any], key: str, where: str) -> Any:
     if not dot or first not in record:
         return _ABSENT
     return value_of(reading.obj(record[first], where), rest, where)
+
+
+def parse_map(text: str | None, roles: Sequence[str], models: str | None = None) -> dict[str, str]:
+    """Role → column of `role=column,role=a.b`, as a person says it.
+
+    A column may be a path (`usage.prompt_tokens`); of results also an expression of recipes
+    (`{{ id | lower }}`) or a constant (`=gpt-4o`).
+
+    Args:
+        roles: Those that there are.
+        models: Columns, each the scores of the model that it names: `a,b,c`.
+
+    Raises:
+        BadInput: a part is no `role=column`, or names a role that there is not, or twice.
+    """
+    mapping = {"models": models} if models else {}
+    for part in re.split(r",(?=\s*\w+=)", text) if text else ():
+        role, _, column = part.strip().partition("=")
+        if role not in roles or not column or role in mapping:
+            what = "is twice there" if role in mapping else "is no role=column that is known"
+            raise BadInput(
+                f"{part.strip()!r} {what}", where="--map",
+                next_step="write --map role=COLUMN,role=COLUMN; roles are " + ", ".join(roles),
+            )  # fmt: skip
+        mapping[role] = column
+    return mapping
 
 
 def mapping_of(name: str) -> Mapped:

@@ -10,7 +10,8 @@ import pytest
 
 from routeyard.flows.audits import audit_path
 from routeyard.pipelines.common.errors import SourceError
-from routeyard.pipelines.ingest.results import parse_map, read_results
+from routeyard.pipelines.ingest import mapping
+from routeyard.pipelines.ingest.results import ROLES, read_results
 from routeyard.schemas.errors import BadInput
 from tests.conftest import Call
 
@@ -23,6 +24,10 @@ NAMES = [
     ("エンジン", "設問", "合否", "入力数"),
     ("двигатель", "номер дела", "балл", "знаки"),
 ]
+
+
+def parse_map(text: str | None, models: str | None = None) -> dict[str, str]:
+    return mapping.parse_map(text, ROLES, models)
 
 
 def write(path: Path, names: tuple[str, ...], sign: str = ",") -> Path:

@@ -23,9 +23,9 @@ from routeyard.pipelines.ingest.importers.reading import (
     newest_first,
 )
 from routeyard.pipelines.ingest.results.arms import (
+    ROLES,
     Assigned,
     as_map,
-    parse_map,
     score_columns,
     unmelted,
     why_aggregate,
@@ -765,4 +765,4 @@ def _refusal(refused: list[_Refused], path: Path) -> SourceError:
     )
 
 
-__all__ = ["AggregatesOnly", "ReadingNote", "Results", "as_map", "parse_map", "read_results"]
+__all__ = ["ROLES", "AggregatesOnly", "ReadingNote", "Results", "as_map", "read_results"]

@@ -40,7 +40,6 @@ from routeyard.pipelines.ingest.results.values import (
     texts,
     vocabulary,
 )
-from routeyard.schemas.errors import BadInput
 
 # Tables with columns for each model, as one row per answer.
 
@@ -361,32 +360,6 @@ ROLES = (
     "arm", "question", "suite", "sample", "score", "text", "prompt", "reference", "status", "error",
     "cost", "prompt_tokens", "completion_tokens", "latency", "served_model", "split",
 )  # fmt: skip
-
-
-def parse_map(text: str | None, models: str | None = None) -> dict[str, str]:
-    """Role → column of `role=column,role=a.b`, as a person says it.
-
-    A column may be a path (`usage.prompt_tokens`), an expression of recipes (`{{ id | lower }}`),
-    or a constant (`=gpt-4o`).
-
-    Args:
-        models: Columns, each the scores of the model that it names: `a,b,c`.
-
-    Raises:
-        BadInput: a part is no `role=column`, or names a role that there is not, or twice.
-    """
-    mapping = {"models": models} if models else {}
-    for part in re.split(r",(?=\s*\w+=)", text) if text else ():
-        role, _, column = part.strip().partition("=")
-        if role not in ROLES or not column or role in mapping:
-            what = "is twice there" if role in mapping else "is no role=column that is known"
-            raise BadInput(
-                f"{part.strip()!r} {what}", where="--map",
-                next_step="write --map arm=COLUMN,question=COLUMN,score=COLUMN; roles are "
-                + ", ".join(ROLES),
-            )  # fmt: skip
-        mapping[role] = column
-    return mapping
 
 
 def as_map(columns: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from routeyard.extensions.traffic.replay import audit_steps
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.usage import TokenUsage, usage_of
 from routeyard.pipelines.ingest.logs import read_log
+from routeyard.schemas.errors import BadInput
 
 
 def written(path: Path, *records: dict[str, Any]) -> Path:
@@ -86,7 +87,7 @@ def test_without_a_session_the_log_says_what_it_cannot_tell(tmp_path: Path) -> N
     assert "3 of 3 calls name no session" in log.doubts[0]
     assert log.steps.column("query_id").to_pylist() == ["c0", "c1", "c2"]
     named = [dict(one, metadata={"run": "r"}) for one in records]
-    log = read_log(written(tmp_path / "log.jsonl", *named), session="metadata.run")
+    log = read_log(written(tmp_path / "log.jsonl", *named), named="session=metadata.run")
     assert log.doubts == []
     assert log.steps.column("step").to_pylist() == [0, 1, 2]
 
@@ -194,3 +195,48 @@ def test_a_real_gateways_log(data: Path) -> None:
         assert sums[:3] == [prompt, cached, completion]
         # No cost is recorded in one of them: unknown, not 0.
         assert sums[3] == (usd if usd is None else pytest.approx(usd))
+
+
+OWN = {
+    "wann": 1790000038,
+    "wer": "acme/large",
+    "rein": 900,
+    "raus": 30,
+    "lauf": "s1",
+    "dauer_ms": 1500,
+}
+
+
+def test_a_log_with_keys_of_its_own_is_read_as_they_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.jsonl", OWN, OWN | {"wann": 1790000100, "wer": "acme/small"})
+    log = read_log(
+        path,
+        named="arm=wer,time=wann,prompt_tokens=rein,completion_tokens=raus,session=lauf,"
+        "latency=dauer_ms",
+    )
+    rows = log.steps.to_pylist()
+    assert [row["acted_by"] for row in rows] == ["acme/large", "acme/small"]
+    assert [row["step"] for row in rows] == [0, 1]
+    assert {(row["prompt_tokens"], row["completion_tokens"]) for row in rows} == {(900, 30)}
+    assert {row["latency_s"] for row in rows} == {1.5}
+    assert log.doubts == []
+
+
+def test_a_log_of_no_listed_format_is_refused_with_its_keys_and_the_option(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.jsonl", OWN)
+    with pytest.raises(SourceError) as caught:
+        read_log(path)
+    assert "wann, wer, rein, raus" in str(caught.value.where)
+    assert "--map arm=KEY" in str(caught.value.next_step)
+    with pytest.raises(BadInput, match="'who=wer' is no role=column"):
+        read_log(path, named="who=wer")
+
+
+def test_calls_with_a_providers_usage_need_no_mapping(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 682, "completion_tokens": 137, "total_tokens": 819}
+    record = {"ts": 1790000038, "trace_id": "s0", "model": "a/b", "usage": usage,
+              "response_cost": 0.001367, "latency_ms": 2096, "feedback": None}  # fmt: skip
+    [row] = read_log(written(tmp_path / "log.jsonl", record)).steps.to_pylist()
+    assert (row["prompt_tokens"], row["completion_tokens"]) == (682, 137)
+    assert (row["cost_usd"], row["cost_source"]) == (0.001367, "provider")
+    assert (row["latency_s"], row["requested_at"]) == (2.096, "2026-09-21T14:13:58+00:00")
