@@ -400,6 +400,8 @@ def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
         "prompt_length": pa.array(answers.lengths("prompt"), from_pandas=True),
         "free": answers.free_rows,
         "failed": errors.failed(answers),
+        "trimmed": pc.utf8_length(pc.utf8_trim_whitespace(answers.texts("text"))),
+        **errors.of_status(answers),
     }
     with runner(_SQL, {"a": pa.table(made)}) as run:
         run.connection.create_function("same_model", same_model, ["VARCHAR"] * 2, "BOOLEAN")
@@ -423,7 +425,7 @@ _SCORE = ("score",)
 _RECORDED = "collect.recorded[].fields"
 _SQL = Path(__file__).with_name("recording.sql")
 #: What its checks are made from: macros, and tables that several of them read.
-_PREPARED = ("macros", "zeros", "limits", "rest", "contradictions", "unlike")
+_PREPARED = ("macros", "zeros", "limits", "rest", "contradictions", "unlike", "marked")
 
 CHECKS = (
     *_written_in_sql(),
@@ -431,14 +433,6 @@ CHECKS = (
           "pool.models[].price_in, price_out"),
     AuditCheck("odd_cost", figures.odd_costs, ("cost_usd", "suite"), "doubt", "cost",
           f"{_RECORDED}.cost_usd"),
-    AuditCheck("infrastructure_errors", errors.infrastructure_errors, _SCORE, "grave", "score",
-          f"{_RECORDED}.status: a column that says `error` of them, or .error"),
-    AuditCheck("ungraded_as_wrong", errors.ungraded, ("score", "status"), "grave", "score",
-          f"{_RECORDED}.status: a column that says `ungraded` of them"),
-    AuditCheck("stopped_at_limit", errors.stopped, ("score", "status"), "note", "score",
-          f"{_RECORDED}.status: `unanswered` of them makes them missing"),
-    AuditCheck("empty_answers", errors.empty_answers, ("score", "text"), "doubt", "score",
-          f"{_RECORDED}.status: a column that says `empty` or `error` of them"),
     AuditCheck("odd_cell", anomalies, ("score", "suite"), "doubt", "score",
           "sources[].exclude"),
     AuditCheck("arms_swapped", swapped_arms, (), "doubt", "score",

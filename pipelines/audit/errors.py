@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow.compute as pc
 
-from routeyard.pipelines.audit.answers import Answers, Found, Mask, counts
+from routeyard.pipelines.audit.answers import Answers, Mask
 from routeyard.schemas.statuses import FAILED_TEXT, status_of
 
 #: What an error's name or message says where the infrastructure failed. A program's own exception
@@ -53,12 +52,6 @@ LIMIT = (
 _SHORT = 2_000
 
 
-def infrastructure_errors(answers: Answers) -> Iterator[Found]:
-    """Attempts that the infrastructure ended, and that count as wrong; by arm."""
-    bad = failed(answers) & (answers.score == 0)
-    yield from _by_arm(answers, bad, "are errors of the infrastructure, counted as wrong")
-
-
 def failed(answers: Answers) -> Mask:
     return answers.cached("failed", _find_failed)
 
@@ -94,20 +87,6 @@ def _matching(answers: Answers, column: str, pattern: str) -> Mask:
     return np.asarray(hit[np.asarray(pc.fill_null(values.indices, len(hit) - 1))])
 
 
-def ungraded(answers: Answers) -> Iterator[Found]:
-    """Answers whose status says that nobody gave or graded them, and that count as wrong; by arm.
-
-    Many benchmarks count a question without an answer as wrong: that is a doubt.
-    """
-    wrong = answers.score == 0
-    never = _never_given(answers)
-    yield from _by_arm(
-        answers, _never_graded(answers) & ~never & wrong, "were never graded and count as wrong"
-    )
-    for item in _by_arm(answers, never & wrong, "were never given and count as wrong"):
-        yield replace(item, severity="doubt")
-
-
 def _never_graded(answers: Answers) -> Mask:
     words = ("ungraded", "unanswered")
     return _with_status(answers, lambda word, status: status in words or word in _UNGRADED)
@@ -117,10 +96,15 @@ def _never_given(answers: Answers) -> Mask:
     return _with_status(answers, lambda word, status: status == "unanswered" or word in _NOT_GIVEN)
 
 
-def stopped(answers: Answers) -> Iterator[Found]:
-    """Answers that a limit of steps, tokens or money ended, and that count as wrong; by arm."""
-    bad = _matching(answers, "status", LIMIT) & (answers.score == 0) & ~failed(answers)
-    yield from _by_arm(answers, bad, "were stopped at a limit of the benchmark and count as wrong")
+def of_status(answers: Answers) -> dict[str, Mask]:
+    """(n,) each: whether its status says that nobody graded it, gave it, or let it end."""
+    if not answers.has("status"):
+        return dict.fromkeys(("ungraded", "not_given", "stopped"), np.zeros(len(answers), bool))
+    return {
+        "ungraded": _never_graded(answers),
+        "not_given": _never_given(answers),
+        "stopped": _matching(answers, "status", LIMIT),
+    }
 
 
 def scored_without_answer(answers: Answers) -> dict[str, Mask]:
@@ -139,32 +123,3 @@ def not_graded(answers: Answers) -> Mask:
     if answers.has("status"):
         bad = bad | _never_graded(answers)
     return np.asarray(bad & (answers.score == 0))
-
-
-def empty_answers(answers: Answers) -> Iterator[Found]:
-    """Empty texts with a score, where the arm has texts elsewhere; by arm.
-
-    A text that is missing altogether is empty only where the arm's right answers all have one.
-    """
-    trimmed = pc.utf8_length(pc.utf8_trim_whitespace(answers.texts("text")))
-    length = np.asarray(pc.fill_null(trimmed, -1))
-    right = answers.score >= 0.5
-    size = len(answers.arms)
-    unkept = counts(answers.arm, size, right & (length < 0)) > 0
-    unkept |= counts(answers.arm, size, length > 0) == 0
-    empty = (length == 0) | ((length < 0) & ~unkept[answers.arm])
-    empty &= ~failed(answers) & ~np.isnan(answers.score)
-    yield from _by_arm(answers, empty & ~right, "are empty and count as wrong")
-    for item in _by_arm(answers, empty & right, "are empty and count as right"):
-        yield Found(item.about, item.says, item.rows, "grave")
-
-
-def _by_arm(answers: Answers, bad: Mask, says: str) -> Iterator[Found]:
-    number = counts(answers.arm, len(answers.arms), bad)
-    total = counts(answers.arm, len(answers.arms), ~np.isnan(answers.score))
-    for k in np.argsort(-number, kind="stable"):
-        if number[k]:
-            rows = np.flatnonzero(bad & (answers.arm == k))
-            yield Found(
-                answers.arms[k], f"{int(number[k]):,} of {int(total[k]):,} answers {says}", rows
-            )

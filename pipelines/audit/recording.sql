@@ -907,3 +907,61 @@ SELECT arm_name AS about, (SELECT list(row ORDER BY row) FROM a WHERE a.arm = lo
               'an outage, not the model', stop - start + 1, elsewhere) AS says
 FROM longest JOIN contagion USING (arm) JOIN chances USING (arm)
 WHERE chance <= ln(1e-6) AND (SELECT count(DISTINCT arm) FROM a) >= 3 ORDER BY arm
+
+-- name: infrastructure_errors
+-- needs: score
+-- severity: grave
+-- mends: score
+-- key: collect.recorded[].fields.status: a column that says `error` of them, or .error
+SELECT about, says, rows FROM marked WHERE kind = 'failed' ORDER BY n DESC, arm
+
+-- name: ungraded_as_wrong
+-- needs: score, status
+-- severity: grave
+-- mends: score
+-- key: collect.recorded[].fields.status: a column that says `ungraded` of them
+-- Many benchmarks count a question without an answer as wrong: that is a doubt.
+SELECT about, says, rows, CASE kind WHEN 'not_given' THEN 'doubt' END AS severity FROM marked
+WHERE kind IN ('never_graded', 'not_given') ORDER BY kind, n DESC, arm
+
+-- name: stopped_at_limit
+-- needs: score, status
+-- severity: note
+-- mends: score
+-- key: collect.recorded[].fields.status: `unanswered` of them makes them missing
+SELECT about, says, rows FROM marked WHERE kind = 'stopped' ORDER BY n DESC, arm
+
+-- name: empty_answers
+-- needs: score, text
+-- severity: doubt
+-- mends: score
+-- key: collect.recorded[].fields.status: a column that says `empty` or `error` of them
+SELECT about, says, rows, CASE kind WHEN 'empty_right' THEN 'grave' END AS severity FROM marked
+WHERE kind IN ('empty', 'empty_right') ORDER BY kind, n DESC, arm
+
+-- name: marked
+-- Answers that nobody gave or graded, by arm. A text that is missing altogether is empty only where the arm has
+-- texts, and its right answers all have one.
+WITH texts AS (
+    SELECT *, coalesce(bool_or(trimmed > 0) OVER own, false)
+           AND NOT coalesce(bool_or(score >= 0.5 AND trimmed IS NULL) OVER own, false) AS has_texts
+    FROM a WINDOW own AS (PARTITION BY arm)
+), blank AS (
+    SELECT *, (trimmed = 0 OR (trimmed IS NULL AND has_texts)) AND NOT failed AND score IS NOT NULL AS is_empty
+    FROM texts
+), each AS (
+    SELECT row, arm, arm_name, count(score) OVER (PARTITION BY arm) AS total, unnest([
+        {'kind': 'failed', 'bad': failed AND score = 0, 'what': 'are errors of the infrastructure, counted as wrong'},
+        {'kind': 'never_graded', 'bad': ungraded AND NOT not_given AND score = 0,
+         'what': 'were never graded and count as wrong'},
+        {'kind': 'not_given', 'bad': not_given AND score = 0, 'what': 'were never given and count as wrong'},
+        {'kind': 'stopped', 'bad': stopped AND NOT failed AND score = 0,
+         'what': 'were stopped at a limit of the benchmark and count as wrong'},
+        {'kind': 'empty', 'bad': is_empty AND score < 0.5, 'what': 'are empty and count as wrong'},
+        {'kind': 'empty_right', 'bad': is_empty AND score >= 0.5, 'what': 'are empty and count as right'}
+    ], recursive := true)
+    FROM blank
+)
+SELECT kind, arm, arm_name AS about, count(*) AS n, list(row ORDER BY row) AS rows,
+       format('{:,} of {:,} answers {}', count(*), any_value(total), what) AS says
+FROM each WHERE bad GROUP BY kind, arm, arm_name, what
