@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.flows.workspace import AUDITED_ANSWER, BASE, check_audit
-from routeyard.pipelines.audit.answers import SHOWN, AuditFinding, Severity
+from routeyard.pipelines.audit.answers import SHOWN, AuditCheck, AuditFinding, Severity
 from routeyard.pipelines.audit.checks import audit_recording, leaderboard, verdict_of
 from routeyard.pipelines.common import machine as memory
 from routeyard.schemas import SPLITS
@@ -318,11 +318,14 @@ def audit_submitted(
     return AuditPage(title, "the submission", verdict_of(findings), findings, notes=notes)
 
 
-def audit_path(path: str | Path, mapping: Mapping[str, str] = NO_MAP) -> AuditPage:
+def audit_path(
+    path: str | Path, mapping: Mapping[str, str] = NO_MAP, own: Sequence[AuditCheck] = ()
+) -> AuditPage:
     """Audit whatever is at a path: results, an import or a release.
 
     Args:
         mapping: Role → column of results, of `parse_map`, where names alone do not tell.
+        own: Further checks, of `pipelines.audit.own.checks_in`.
 
     Raises:
         BadInput, SourceError: nothing is there, or it cannot be read.
@@ -331,14 +334,16 @@ def audit_path(path: str | Path, mapping: Mapping[str, str] = NO_MAP) -> AuditPa
     if not path.exists():
         raise BadInput("there is nothing to audit", where=str(path), next_step="name a file")
     if not mapping and (path / "manifest.json").is_file():
-        return audit_release(path)
+        return audit_release(path, own)
     if not mapping and is_import(path):
         table = imported_recording(path)
-        return _page(path.name, "the import", audit_recording(table), table)
-    return audit_results(path, mapping)
+        return _page(path.name, "the import", audit_recording(table, own=own), table)
+    return audit_results(path, mapping, own)
 
 
-def audit_results(path: Path, mapping: Mapping[str, str] = NO_MAP) -> AuditPage:
+def audit_results(
+    path: Path, mapping: Mapping[str, str] = NO_MAP, own: Sequence[AuditCheck] = ()
+) -> AuditPage:
     """The audit of a stranger's file or folder, read by its structure alone.
 
     Figures of many questions each hold no answer: nothing can be audited, which is a finding.
@@ -351,7 +356,7 @@ def audit_results(path: Path, mapping: Mapping[str, str] = NO_MAP) -> AuditPage:
     except AggregatesOnly as error:
         odd = (_aggregates(error), *reading_findings(error.notes))
         return AuditPage(path.name, "figures of many questions each", "doubtful", odd)
-    result = audit_recording(read.table)
+    result = audit_recording(read.table, own=own)
     notes = tuple(str(note.says) for note in read.notes)
     more = reading_findings(read.notes)
     return _page(path.name, f"{read.layout} results", result, read.table, more, notes=notes)
@@ -365,7 +370,7 @@ def _aggregates(error: Exception) -> AuditFinding:
     )  # fmt: skip
 
 
-def audit_release(path: Path) -> AuditPage:
+def audit_release(path: Path, own: Sequence[AuditCheck] = ()) -> AuditPage:
     """The audit of a release, its labels and its metering included."""
     from routeyard.flows.evaluation.released import read_release
 
@@ -374,7 +379,7 @@ def audit_release(path: Path) -> AuditPage:
         need = BASE + AUDITED_ANSWER * labels.num_rows
         memory.check(f"an audit of {labels.num_rows:,} answers", need)
     table = recording_of(tables)
-    result = audit_recording(table, free=free_arms(tables["models"]))
+    result = audit_recording(table, free=free_arms(tables["models"]), own=own)
     more = (*label_findings(tables, path), *metering_findings(tables, path))
     title = f"{path.resolve().parent.name} {path.resolve().name}"
     return _page(title, "the release", result, table, more)

@@ -28,15 +28,18 @@ from routeyard.schemas.text import in_line
 if TYPE_CHECKING:
     from routeyard.flows.audits import AuditPage
     from routeyard.flows.label_audits import Judged, LabelAudit
+    from routeyard.pipelines.audit.answers import AuditCheck
     from routeyard.pipelines.label.rules import LabelChanges, ScorerChange
 
 # `routeyard audit PATH`: what is wrong with results, a release or a submission.
 
 
 def audit_command(
-    path: Path,
+    path: Annotated[Path | None, typer.Argument()] = None,
     map_: Map = None,
     models: Models = None,
+    checks: Annotated[Path | None, typer.Option()] = None,
+    list_: Annotated[bool, typer.Option("--list")] = False,
     labels: Annotated[bool, typer.Option("--labels")] = False,
     recipe: str | None = None,
     workspace: Workspace = YARD,
@@ -72,7 +75,9 @@ def audit_command(
 
         routeyard audit results.csv
 
-        routeyard audit results.csv --map arm=engine,question=case,score=ok
+        routeyard audit results.csv --map arm=engine,question=case,score=ok --checks my_checks
+
+        routeyard audit --list
 
         routeyard audit yard/releases/demo/1.0.0 --out findings
 
@@ -89,6 +94,9 @@ def audit_command(
             may be a path (`usage.prompt_tokens`), a constant (`=gpt-4o`) or an expression of
             recipes; what is not named is guessed, and printed.
         models: Columns of a wide table that hold the scores of one model each.
+        checks: Folder of your own checks: `.sql` files, each a head (`-- says:`, `-- severity:`,
+            `-- needs:`, `-- mends:`, `-- key:`) and a SELECT over `answers` that gives `row`.
+        list_: Print every check, with its SQL where it is SQL.
         labels: Audit the labels.
         recipe: Recipe whose thresholds, prices and waivers count for a workspace.
         release: The release that choices were made for.
@@ -102,8 +110,17 @@ def audit_command(
             every table behind the findings as CSV.
     """
     from routeyard.flows.audits import audit_path, audit_submitted, write_page
+    from routeyard.pipelines.audit.checks import CHECKS
+    from routeyard.pipelines.audit.own import checks_in
     from routeyard.pipelines.ingest.mapping import parse_map
     from routeyard.pipelines.ingest.results import ROLES
+
+    own = checks_in(checks) if checks is not None else []
+    if list_:
+        rows = [{k: v for k, v in vars(item).items() if k != "find"} for item in (*CHECKS, *own)]
+        return Output(rows, map(_listed, (*CHECKS, *own)))
+    if path is None:
+        raise BadInput("nothing is named to audit", next_step="routeyard audit PATH, or --list")
 
     if labels:
         return _labels(str(path), workspace, show, out)
@@ -118,7 +135,7 @@ def audit_command(
     elif recipe is not None or (path / "stages").is_dir() or (path / "ledger").is_dir():
         return _metering(path, recipe)
     else:
-        result = audit_path(path, parse_map(map_, ROLES, models))
+        result = audit_path(path, parse_map(map_, ROLES, models), own)
     if out is not None:
         write_page(result, out)
     return Output(
@@ -126,6 +143,12 @@ def audit_command(
         map(in_line, _audit_lines(result, show)),
         exit_code=3 if result.verdict == "defective" else 0,
     )
+
+
+def _listed(check: AuditCheck) -> str:
+    needs = ", ".join(check.needs) or "nothing"
+    head = f"{check.kind}: {check.severity}; needs {needs}; mends {check.mends}; {check.key}"
+    return "\n".join([head, *(f"  {line}" for line in check.sql.strip().splitlines())])
 
 
 def _audit_lines(page: AuditPage, show: int) -> Iterator[str]:

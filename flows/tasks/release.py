@@ -24,6 +24,7 @@ from routeyard.pipelines.common.staging import write_json
 from routeyard.schemas.recipe import Collect, CurationRule, Pool, Recipe, Release, Split
 
 if TYPE_CHECKING:
+    from routeyard.pipelines.audit.answers import AuditCheck
     from routeyard.pipelines.common.matrix import Core
 
 # Defects of what is to be released: findings of the audit, questions on two sides of a split.
@@ -36,7 +37,10 @@ def upstream_schemes(curate: Sequence[CurationRule]) -> set[str]:
 
 
 def defects_of(
-    tables: Mapping[str, Any], split: Split, curate: Sequence[CurationRule]
+    tables: Mapping[str, Any],
+    split: Split,
+    curate: Sequence[CurationRule],
+    own: Sequence[AuditCheck] = (),
 ) -> list[AuditFinding]:
     """Findings of the audit over the tables of a release, and leaks of each of its schemes.
 
@@ -49,10 +53,10 @@ def defects_of(
 
     models = tables["models"]
     real = models.filter(pc.equal(models.column("kind"), "real"))
-    own = {**tables, "splits": tables["splits"].slice(0, 0)}
+    real_tables = {**tables, "splits": tables["splits"].slice(0, 0)}
     for name in ("labels", "responses"):
-        own[name] = of_models(tables[name], real)
-    result = audit_recording(recording_of(own), free=free_arms(models))
+        real_tables[name] = of_models(tables[name], real)
+    result = audit_recording(recording_of(real_tables), free=free_arms(models), own=own)
     return [*leaks_of(tables, split.keep_together, upstream_schemes(curate)), *result.findings]
 
 
@@ -77,6 +81,8 @@ def leaks_of(tables: Mapping[str, Any], together: Any, upstream: set[str]) -> li
     ]
 
 
+#: Folder beside a recipe whose checks are gates of its build.
+CHECKS = "checks"
 #: Computed for curation; a release holds them only on request (`release.include_embeddings`).
 _ADD_ONS = frozenset({"embeddings"})
 
@@ -96,9 +102,11 @@ def audit_metering(
     import pyarrow.compute as pc
 
     from routeyard.pipelines.audit.metering import apply_waivers, as_answers, audit, names_of
+    from routeyard.pipelines.audit.own import checks_in
 
     names = names_of(pool)
     canaries = _canaries(context, collect)
+    own = checks_in(folder) if (folder := context.base / CHECKS).is_dir() else []
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
@@ -117,7 +125,7 @@ def audit_metering(
         unresolved, waived = apply_waivers(result, release.waivers)
         findings = [asdict(finding) for finding in result]
         write_json(folder / "findings.json", findings)
-        defects = defects_of(tables, split, curate)
+        defects = defects_of(tables, split, curate, own)
         stopping, let = apply_waivers(defects, release.waivers)
         write_json(folder / "defects.json", [asdict(defect) for defect in defects])
         return {
@@ -137,6 +145,8 @@ def audit_metering(
         "keep_together": split.keep_together,
         "upstream": sorted(upstream_schemes(curate)),
     }
+    if own:
+        parameters["checks"] = {item.kind: item.sql for item in own}
     inputs = {"curated": curated.fingerprint}
     if collect.agent is not None:
         inputs["steps"] = responses.fingerprint

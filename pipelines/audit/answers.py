@@ -248,6 +248,7 @@ class AuditCheck:
         find: answers → what it found; None of a check that `recording.sql` holds.
         needs: columns of which the source must say something.
         key: the recipe key that mends what it finds.
+        sql: the statement of a check that is one.
     """
 
     kind: str
@@ -256,6 +257,7 @@ class AuditCheck:
     severity: Severity
     mends: Mends
     key: str
+    sql: str = ""
 
 
 @dataclass(frozen=True)

@@ -372,7 +372,7 @@ def _written_in_sql() -> Iterator[AuditCheck]:
         if kind not in _PREPARED:
             head = head_of(sql, ("needs", "severity", "mends", "key"), kind)
             needs = tuple(re.findall(r"\w+", head.pop("needs").replace("nothing", "")))
-            yield AuditCheck(kind=kind, find=None, needs=needs, **head)
+            yield AuditCheck(kind=kind, find=None, needs=needs, sql=sql, **head)
 
 
 def _common_part(one: str, other: str) -> float:
@@ -495,18 +495,21 @@ def verdict_of(findings: Iterable[AuditFinding]) -> Verdict:
     return "defective" if "grave" in verdict else "doubtful" if "doubt" in verdict else "clean"
 
 
-def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAudit:
+def audit_recording(
+    table: pa.Table, *, free: Iterable[str] = (), own: Iterable[AuditCheck] = ()
+) -> RecordingAudit:
     """Findings over a recording, those that change the ranking most first.
 
     Args:
         table: `RECORDING`.
         free: arms whose price is stated as 0, so that a cost of 0 is one.
+        own: further checks, of `own.checks_in`.
     """
     answers = Answers.of(table, free)
     findings: list[AuditFinding] = []
     lacking: dict[str, str] = {}
     with _asked(answers) as asked:
-        for check in CHECKS if len(answers) else ():
+        for check in (*CHECKS, *own) if len(answers) else ():
             missing = next((name for name in check.needs if not answers.has(name)), None)
             if missing is not None:
                 lacking[check.kind] = missing

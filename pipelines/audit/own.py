@@ -1,0 +1,116 @@
+"""Checks of one's own: `.sql` files in a folder, run in a process with limits.
+
+Each is a head of lines `-- WORD: value` (`says`, `severity`, `needs`, `mends`, `key`) and one
+SELECT over `answers` that returns the `row` of each answer that breaks it, and whom it is `about`
+if it likes. `answers` has the columns of `RECORDING` and `row`.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.pipelines.audit.answers import Answers, AuditCheck, Found, Mends, Severity
+from routeyard.pipelines.common.isolation import (
+    FunctionFailed,
+    LimitExceeded,
+    Limits,
+    ProcessEnded,
+    Worker,
+)
+from routeyard.pipelines.common.sql import head_of
+from routeyard.schemas.errors import BadInput
+
+#: What one check may take. It writes no file.
+LIMITS = Limits(memory=2 << 30, wall_s=120.0, cpu_s=60.0)
+_HEAD = ("says", "severity", "needs", "mends", "key")
+
+
+def _prepare() -> None:
+    import duckdb  # noqa: F401
+
+
+def _rows(file: str, sql: str) -> list[list[Any]]:
+    """(about, row) of what a check selects, in the limited process: without files and network."""
+    import duckdb
+
+    with pa.memory_map(file) as source:
+        table = pa.ipc.open_file(source).read_all()
+        # lock_configuration last: nothing can be set after it.
+        with duckdb.connect(config={"threads": 1, "memory_limit": "1GB"}) as connection:
+            connection.register("answers", table)
+            connection.execute("SET temp_directory = ''; SET enable_external_access = false")
+            connection.execute("SET python_enable_replacements = false")
+            connection.execute("SET lock_configuration = true")
+            (statement,) = connection.extract_statements(sql)
+            if statement.type != duckdb.StatementType.SELECT:
+                raise ValueError("it is no SELECT")
+            result = connection.sql(statement.query)
+            about = "about" if "about" in result.columns else "'answers'"
+            rows = result.select(f"{about}::VARCHAR, row::BIGINT").order("ALL").fetchall()
+            return [list(row) for row in rows]
+
+
+_WORKER = Worker(LIMITS, _prepare)
+
+
+def checks_in(folder: Path) -> list[AuditCheck]:
+    """The checks of a folder, by name.
+
+    Raises:
+        BadInput: there is none, or a head says something else.
+    """
+    paths = sorted(folder.glob("*.sql"))
+    if not paths:
+        raise BadInput("there is no check (*.sql)", where=str(folder), next_step="name a folder")
+    return [_check(path) for path in paths]
+
+
+def _check(path: Path) -> AuditCheck:
+    sql = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        head = head_of(sql, _HEAD, path.name)
+    except ValueError as error:
+        raise BadInput(str(error), where=str(path), next_step="write them in this order") from None
+    for word, known in (("severity", get_args(Severity)), ("mends", get_args(Mends))):
+        if head[word] not in known:
+            raise BadInput(f"{word}: {head[word]!r} is none of {', '.join(known)}", where=str(path))
+    needs = [word for word in re.findall(r"\w+", head["needs"]) if word != "nothing"]
+    return AuditCheck(
+        kind=path.stem, find=partial(_found, path, sql, head["says"]), needs=tuple(needs),
+        severity=head["severity"], mends=head["mends"], key=head["key"], sql=sql,
+    )  # fmt: skip
+
+
+def _found(path: Path, sql: str, says: str, answers: Answers) -> Iterator[Found]:
+    """What a check selects, by whom it is about; `{n}` and `{of}` in its sentence are counts."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="routeyard-check-") as folder:
+            file = Path(folder, "answers.arrow")
+            rows = pa.array(np.arange(len(answers)))
+            table = answers.table.append_column("row", rows)
+            with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+                out.write_table(table)
+            selected: Sequence[Any] = _WORKER.call(_rows, str(file), sql)
+    except (FunctionFailed, LimitExceeded, ProcessEnded) as error:
+        raise BadInput(
+            f"the check cannot be run: {str(error).splitlines()[0]}", where=str(path),
+            next_step="it is one SELECT over `answers` that gives `row`, without files and network",
+        ) from None  # fmt: skip
+    by_about = defaultdict(list)
+    for about, row in selected:
+        by_about[str(about)].append(row)
+    for about, found in by_about.items():
+        places = np.array(found, dtype=np.int64)
+        if not np.isin(places, np.arange(len(answers))).all():
+            raise BadInput("the check gives rows that are none of `answers`", where=str(path))
+        sentence = says.replace("{n}", f"{len(places):,}").replace("{of}", f"{len(answers):,}")
+        yield Found(about, sentence, np.unique(places))

@@ -1,0 +1,113 @@
+"""A user's own checks: SQL over the answers, in the audit and as gates of a build."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from routeyard.flows.audits import audit_path
+from routeyard.pipelines.audit import own
+from routeyard.schemas.errors import BadInput
+from tests.conftest import Call
+from tests.support import small_recorded
+
+CHECK = """\
+-- says: {n} of {of} answers cost more than a cent
+-- severity: grave
+-- needs: cost_usd
+-- mends: cost
+-- key: pool.models[].price_in
+SELECT row, arm AS about FROM answers WHERE cost_usd > 0.01
+"""
+
+
+def check(folder: Path, text: str, name: str = "dear") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.sql").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    path = tmp_path / "results.csv"
+    lines = [f"{arm},q{n},{n % 2},{0.02 if arm == 'b' and n < 3 else 0.001}"
+             for n in range(20) for arm in "ab"]  # fmt: skip
+    path.write_text("\n".join(["model,question_id,score,cost", *lines]) + "\n")
+    return path
+
+
+def test_a_check_of_six_lines_finds_its_rows(tmp_path: Path, results: Path, call: Call) -> None:
+    folder = check(tmp_path / "mine", CHECK)
+    done = call("audit", results, "--checks", folder, "--json")
+    assert done.returncode == 3, done.stderr
+    [finding] = [item for item in json.loads(done.stdout)["findings"] if item["kind"] == "dear"]
+    assert (finding["about"], finding["count"], finding["severity"]) == ("b", 3, "grave")
+    assert finding["says"] == "3 of 40 answers cost more than a cent"
+    assert finding["rows"][0]["at"] == "results.csv, row 2"
+    assert "mean cost" in finding["effect"]
+    listed = call("audit", "--list", "--checks", folder).stdout
+    assert "WHERE cost_usd > 0.01" in listed
+    assert "zero_cost: grave; needs cost_usd" in listed
+
+
+def test_a_check_without_its_columns_is_not_run(tmp_path: Path, results: Path) -> None:
+    folder = check(tmp_path / "mine", CHECK.replace("needs: cost_usd", "needs: latency_s"))
+    assert audit_path(results, own=own.checks_in(folder)).not_checked["dear"] == "latency_s"
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT row FROM read_csv('/etc/passwd')", "file system operations are disabled"),
+        ("COPY answers TO '/tmp/never.csv'", "it is no SELECT"),
+        ("ATTACH '/tmp/never.duckdb'", "it is no SELECT"),
+        ("INSTALL httpfs", "it is no SELECT"),
+        ("SELECT row FROM 'https://example.org/x.parquet'", "cannot be run"),
+        ("SELECT count(*) AS row FROM range(10_000_000_000_000)", "more time than it may"),
+        ("SELECT row FROM answers; DROP VIEW answers", "cannot be run"),
+        ("SELECT row + 100 AS row FROM answers", "none of `answers`"),
+        ("SELECT question FROM answers", "cannot be run"),
+        ("SELEC row", "syntax error"),
+    ],
+)
+def test_a_check_that_does_anything_else_is_stopped(
+    tmp_path: Path, results: Path, sql: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own._WORKER, "limits", replace(own.LIMITS, cpu_s=2.0))
+    head = CHECK.rpartition("SELECT")[0]
+    folder = check(tmp_path / "mine", head + sql)
+    with pytest.raises(BadInput, match=says) as caught:
+        audit_path(results, own=own.checks_in(folder))
+    assert "dear.sql" in str(caught.value.where)
+    assert not Path("/tmp/never.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("SELECT row FROM answers", "the head of a check has the lines"),
+        (CHECK.replace("grave", "fatal"), "severity: 'fatal' is none of grave, doubt, note"),
+        (CHECK.replace("mends: cost", "mends: all"), "mends: 'all' is none of"),
+    ],
+)
+def test_a_head_that_says_something_else_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        own.checks_in(check(tmp_path / "mine", text))
+    with pytest.raises(BadInput, match="there is no check"):
+        own.checks_in(tmp_path)
+
+
+def test_a_check_beside_a_recipe_is_a_gate_of_its_build(tmp_path: Path, call: Call) -> None:
+    recipe = small_recorded.write(tmp_path)
+    head = CHECK.rpartition("SELECT")[0].replace("needs: cost_usd", "needs: text")
+    folder = check(tmp_path / "checks", head + "SELECT row FROM answers WHERE text = 'x'")
+    words = ("build", recipe, "--workspace", tmp_path / "yard")
+    done = call(*words)
+    assert done.returncode == 0, done.stderr
+    check(folder, head + "SELECT row, arm AS about FROM answers WHERE text = 'Answer: 3'")
+    done = call(*words)
+    assert done.returncode == 3, done.stdout
+    assert "audit:dear: careful: 1 of 23 answers" in done.stderr + done.stdout
