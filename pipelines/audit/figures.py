@@ -111,11 +111,7 @@ def odd_costs(answers: Answers) -> Iterator[Found]:
         yield Found(f"{answers.arms[a]} on {answers.suites[s]}", says, rows)
 
 
-# Answers cut off at a limit of tokens, and texts cut when they were stored.
-
-
-# Arms and suites measured in another unit than the others: costs, times, tokens and scores.
-
+# Scores that are made of others, or at random.
 
 #: Questions that two arms have in common from which their scores are compared.
 INVENTED_FEWEST = 20
@@ -224,17 +220,3 @@ def _relation(answers: Answers, s: int, scores: SuiteScores) -> tuple[float, flo
     if not usable.any():
         return 0.0, 0.0
     return float(values[usable].mean()), float(1 / np.sqrt(together[usable].sum()))
-
-
-def suites_of_two_names(answers: Answers) -> Iterator[Found]:
-    """Suites whose names differ in case, spaces and signs alone."""
-    spelled: dict[str, list[int]] = {}
-    for s, name in enumerate(answers.suites):
-        plain = "".join(x for x in name.casefold() if x.isalnum())
-        if plain:
-            spelled.setdefault(plain, []).append(s)
-    for same in spelled.values():
-        if len(same) > 1:
-            names = ", ".join(repr(answers.suites[s]) for s in same)
-            says = "are one name in several spellings: its questions are not compared"
-            yield Found(names, says, np.flatnonzero(np.isin(answers.suite, same)))

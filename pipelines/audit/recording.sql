@@ -965,3 +965,33 @@ WITH texts AS (
 SELECT kind, arm, arm_name AS about, count(*) AS n, list(row ORDER BY row) AS rows,
        format('{:,} of {:,} answers {}', count(*), any_value(total), what) AS says
 FROM each WHERE bad GROUP BY kind, arm, arm_name, what
+
+-- name: one_suite_two_names
+-- needs: suite
+-- severity: doubt
+-- mends: nothing
+-- key: sources[].fields.task
+WITH names AS (
+    SELECT suite, suite_name, regexp_replace(lower(suite_name), '[^\p{L}\p{N}]', '', 'g') AS plain,
+           list(row) AS rows
+    FROM a GROUP BY suite, suite_name
+)
+SELECT string_agg(repr(suite_name), ', ' ORDER BY suite) AS about, list_sort(flatten(list(rows))) AS rows,
+       'are one name in several spellings: its questions are not compared' AS says
+FROM names WHERE plain <> '' GROUP BY plain HAVING count(*) > 1 ORDER BY min(suite)
+
+-- name: asked_twice
+-- needs: prompt
+-- severity: note
+-- mends: nothing
+-- key: sources[].fields.group
+-- Questions with the words of another one, where they are no modes of one.
+WITH questions AS (
+    SELECT question, any_value(asked) AS asked, list(row) AS rows,
+           count(*) OVER (PARTITION BY any_value(asked)) AS times
+    FROM a WHERE NOT modes GROUP BY question
+)
+SELECT 'questions' AS about, list_sort(flatten(list(rows) FILTER (times > 1))) AS rows,
+       format('{:,} of {:,} questions ask what another one asks ({:,} groups)', count(*) FILTER (times > 1), count(*),
+              count(DISTINCT asked) FILTER (times > 1)) AS says
+FROM questions HAVING max(times) > 1

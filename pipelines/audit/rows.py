@@ -73,13 +73,14 @@ def _groups(answers: Answers) -> Codes:
 
 def modes(answers: Answers) -> Iterator[Found]:
     """One question under several ids that differ by a mode, an effort or a seed."""
-    result = _modes(answers)
+    result = are_modes(answers)
     if result is not None:
         says, questions = result
         yield Found("questions", says, _rows_of(answers, questions), "grave")
 
 
-def _modes(answers: Answers) -> tuple[str, Codes] | None:
+def are_modes(answers: Answers) -> tuple[str, Codes] | None:
+    """Why questions are modes of one, and which they are; None where they are none."""
     names = _ids(answers)
     if answers.has("prompt"):
         group = groups_of(answers)
@@ -121,21 +122,6 @@ def _labels(names: Sequence[str]) -> set[str]:
     whole = sum(len(stem) == len(labels) for stem in stems.values())
     several = 2 <= len(labels) <= MODES and len(stems) >= STEMS
     return labels if several and whole >= 0.8 * len(stems) else set()
-
-
-def asked_twice(answers: Answers) -> Iterator[Found]:
-    """Questions with the words of another one, where they are no modes."""
-    if _modes(answers) is not None:
-        return
-    group = groups_of(answers)
-    size = np.bincount(group)[group]
-    if (size > 1).any() and answers.has("prompt"):
-        doubled = np.flatnonzero(size > 1)
-        says = (
-            f"{len(doubled):,} of {len(group):,} questions ask what another one asks "
-            f"({len(np.unique(group[doubled])):,} groups)"
-        )
-        yield Found("questions", says, _rows_of(answers, doubled), "note")
 
 
 #: Prompts of a suite, characters that they open with alike, and part of a prompt from which these
