@@ -24,6 +24,7 @@ from routeyard.pipelines.audit.metering import MeteringFinding, audit
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError, few
 from routeyard.pipelines.common.mapping import compile_field, mentions
+from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.common.staging import place, staging
 from routeyard.pipelines.common.usage import MOST_TOKENS
 from routeyard.pipelines.ingest.guess_scorers import (
@@ -398,32 +399,12 @@ def ids_of(table: pa.Table) -> pa.ChunkedArray:
 def questions_of(
     table: pa.Table, ids: pa.ChunkedArray
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """One row per question, and field → questions whose answers state several values of it.
-
-    Of several values the one that most answers have counts, then the first in order.
-    """
+    """One row per question, and field → questions whose answers state several values of it."""
     stated = table.select(["suite", "prompt", "reference", "split"]).append_column("id", ids)
-    said: dict[str, dict[str, str]] = {name: {} for name in sorted(pc.unique(ids).to_pylist())}
-    several: dict[str, int] = {}
-    for name in stated.column_names[:-1]:
-        counted = stated.group_by(["id", name]).aggregate([([], "count_all")])
-        counted = counted.filter(pc.not_equal(counted.column(name), ""))
-        order = [("id", "ascending"), ("count_all", "descending"), (name, "ascending")]
-        for row in counted.sort_by(order).to_pylist():
-            said[row["id"]].setdefault(name, row[name])
-        values = Counter(counted.column("id").to_pylist())
-        several[name] = sum(n > 1 for n in values.values())
-    questions = [
-        {
-            "id": name,
-            "question": item.get("prompt", name),
-            "references": [item["reference"]] if "reference" in item else [],
-            "task": item.get("suite"),
-            "split": item.get("split"),
-        }
-        for name, item in said.items()
-    ]
-    return questions, several
+    with runner(Path(__file__).with_name("questions.sql"), {"answers": stated}) as run:
+        questions = run.table("questions").to_pylist()
+    fields = ("prompt", "reference")
+    return questions, {n: sum(row.pop(f"several_{n}") for row in questions) for n in fields}
 
 
 def answers_table(
@@ -511,9 +492,13 @@ def _counted(statuses: Counter[str]) -> str:
 
 
 def metering_waivers(
-    questions: Sequence[dict[str, Any]], answers: dict[str, pa.Array]
-) -> list[dict[str, str]]:
-    """One waiver for each check of the metering that finds something, with what it found."""
+    questions: Sequence[dict[str, Any]], answers: dict[str, pa.Array], unread: Sequence[str]
+) -> dict[str, str]:
+    """Gate → reason, for each check of the metering that finds something: what it found.
+
+    Args:
+        unread: Sentences on columns that may hold the costs.
+    """
     from routeyard.pipelines.common.pool import models_table
     from routeyard.schemas.recipe import Pool
 
@@ -536,15 +521,14 @@ def metering_waivers(
     result: dict[str, list[MeteringFinding]] = {}
     for item in audit(table, models_table(pool), queries=asked):
         result.setdefault(item.gate, []).append(item)
-    return [
-        {
-            "gate": gate,
-            "reason": f"{sum(f.count for f in some):,} of {table.num_rows:,} answers of the "
-            f"source: {'; '.join(dict.fromkeys(f.says for f in some))} "
-            f"({few([f.model_id for f in some])})",
-        }
+    waivers = {
+        gate: f"{sum(f.count for f in some):,} of {table.num_rows:,} answers of the source: "
+        f"{'; '.join(dict.fromkeys(f.says for f in some))} ({few([f.model_id for f in some])})"
         for gate, some in result.items()
-    ]
+    }
+    if unread and "metering:price_unknown" in waivers:
+        waivers["metering:price_unknown"] += f"; costs are unknown: {unread[0]}"
+    return waivers
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
@@ -715,7 +699,7 @@ def from_results(
     models = sorted(set(answers["model"].to_pylist()))
     unread = [item.says for item in results.notes if item.about == "cost"]
     waivers = {
-        **_metering(metering_waivers(questions, answers), unread),
+        **metering_waivers(questions, answers, unread),
         **{gate: f"Accepted as it is: {says}" for gate, says in accepted.items()},
     }
     recorded: dict[str, Any] = {"path": relative(folder / "responses.parquet", recipe)}
@@ -774,11 +758,3 @@ def _suggested(questions: Sequence[dict[str, Any]], texts: pa.ChunkedArray) -> S
     outputs = texts.to_pylist()[:: -(-len(texts) // _TRIED) or 1]
     return suggest([q["question"] for q in tried], [q["references"] for q in tried],
                    [[] for _ in tried], outputs)  # fmt: skip
-
-
-def _metering(reasons: Sequence[Mapping[str, str]], unread: Sequence[str]) -> dict[str, str]:
-    """Gate → reason of waivers of the metering; `unread` says which column may hold the costs."""
-    waivers = {item["gate"]: item["reason"] for item in reasons}
-    if unread and "metering:price_unknown" in waivers:
-        waivers["metering:price_unknown"] += f"; costs are unknown: {unread[0]}"
-    return waivers

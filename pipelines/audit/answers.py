@@ -98,14 +98,12 @@ class Answers:
 
     def numbers(self, column: str) -> Floats:
         """(n,) a column of numbers; NaN where the source says nothing."""
-        if column not in self._numbers:
-            values = self.texts(column)
-            self._numbers[column] = values.to_numpy(zero_copy_only=False).astype(np.float64)
-        return self._numbers[column]
 
-    @cached_property
-    def _numbers(self) -> dict[str, Floats]:
-        return {}
+        def floats(answers: Answers) -> Floats:
+            values = answers.texts(column).to_numpy(zero_copy_only=False)
+            return np.asarray(values, dtype=np.float64)
+
+        return self.cached(f"numbers of {column}", floats)
 
     @property
     def score(self) -> Floats:
@@ -152,23 +150,19 @@ class Answers:
         return self._coded(column)[0]
 
     def _coded(self, column: str) -> tuple[Codes, list[str]]:
-        if column not in self._codes:
-            values = self.texts(column)
+        def codes(answers: Answers) -> tuple[Codes, list[str]]:
+            values = answers.texts(column)
             if column in ("suite", "arm"):
                 values = pc.fill_null(values, "")
             encoded = values.dictionary_encode()
             names = encoded.dictionary.to_pylist()
             order = np.argsort(np.array(names, dtype=object)) if names else np.empty(0, np.int64)
-            place = np.empty(len(names) + 1, np.int64)
+            place = np.full(len(names) + 1, -1)
             place[order] = np.arange(len(names))
-            place[-1] = -1
             raw = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
-            self._codes[column] = (place[raw], [names[k] for k in order])
-        return self._codes[column]
+            return place[raw], [names[k] for k in order]
 
-    @cached_property
-    def _codes(self) -> dict[str, tuple[Codes, list[str]]]:
-        return {}
+        return self.cached(f"codes of {column}", codes)
 
     def place(self, row: int) -> dict[str, Any]:
         """Where a person finds a row."""

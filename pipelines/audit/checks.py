@@ -261,19 +261,16 @@ def effect(answers: Answers, finding: Found, mends: Mends) -> Effect:
         return _leaderboard_change(answers.arms, finding.before, finding.after, "score")
     if mends == "nothing" or not len(finding.rows):
         return Effect("the leaderboard stays as it is", 0, 0.0)
-    column = "score" if mends == "score" else "cost_usd"
-    values, arm = answers.numbers(column), answers.arm
-    size = len(answers.arms)
-    before = means(arm, values, size)
-    if finding.swap is not None:
-        arm = arm.copy()
-        arm[finding.rows] = finding.swap
-        after = means(arm, values, size)
+    values, arm = (
+        answers.numbers("score" if mends == "score" else "cost_usd").copy(),
+        answers.arm.copy(),
+    )
+    before = means(arm, values, len(answers.arms))
+    if finding.swap is None:
+        values[finding.rows] = np.nan
     else:
-        left = values.copy()
-        left[finding.rows] = np.nan
-        after = means(arm, left, size)
-    return _leaderboard_change(answers.arms, before, after, mends)
+        arm[finding.rows] = finding.swap
+    return _leaderboard_change(answers.arms, before, means(arm, values, len(answers.arms)), mends)
 
 
 def _leaderboard_change(arms: list[str], before: Floats, after: Floats, mends: Mends) -> Effect:
@@ -287,14 +284,14 @@ def _leaderboard_change(arms: list[str], before: Floats, after: Floats, mends: M
     if both.any() and np.any(change):
         k = int(np.argmax(np.abs(change)))
         old, new = _rank(before, k, mends), _rank(after, k, mends)
-        value = _money if mends == "cost" else _percent
-        what = "mean cost" if mends == "cost" else "accuracy"
-        parts.append(f"{arms[k]}: {what} {value(before[k])} → {value(after[k])}")
+        cost = mends == "cost"
+        shown = [f"${v:.3g}" if cost else f"{100 * v:.1f} %" for v in (before[k], after[k])]
+        parts.append(f"{arms[k]}: {'mean cost' if cost else 'accuracy'} {' → '.join(shown)}")
         parts[-1] += f", place {old} → {new} of {int(both.sum())}" if old != new else ""
     if gone:
-        shown = ", ".join(gone[:3]) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
+        names = ", ".join(gone[:3]) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
         what = "known cost" if mends == "cost" else "scored answer"
-        parts.append(f"without any {what}: {shown}")
+        parts.append(f"without any {what}: {names}")
     if swaps:
         parts.append(f"{swaps} pair{'s' if swaps > 1 else ''} of arms change places")
     elif not gone:
@@ -314,14 +311,6 @@ def inversions(before: Floats, after: Floats) -> int:
 def _rank(values: Floats, k: int, mends: Mends) -> int:
     better = values < values[k] if mends == "cost" else values > values[k]
     return int(better.sum()) + 1
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-def _money(value: float) -> str:
-    return f"${value:.3g}"
 
 
 # Many findings of one check put together: an arm each, with one cause.

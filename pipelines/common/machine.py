@@ -11,8 +11,9 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 # How much memory a process can still have, and the error that says that it is not enough.
 #
@@ -222,24 +223,35 @@ def _text(path: Path) -> str:
 _LOCK = threading.Lock()
 _INSIDE = [0]
 _LIMIT = ExitStack()
+_THREAD = threading.local()
+
+
+def _limit(kind: str) -> Any:
+    """One thread for the loaded libraries of a kind alone: leaving it changes no others."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api=kind).limit(limits=1)
 
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
     """Sums have one order on every machine and runner while any fit is inside.
 
-    The limit is one of the whole process: the first that enters sets it, the last that leaves
-    lifts it.
+    The limit of matrix products is one of the whole process: the first that enters sets it, the
+    last that leaves lifts it, where it is the thread that set it (no other one can). OpenMP's is
+    one of the thread, and each thread sets its own.
     """
-    from threadpoolctl import threadpool_limits
-
     with _LOCK:
         if not _INSIDE[0]:
-            _LIMIT.enter_context(threadpool_limits(limits=1))
+            _LIMIT.enter_context(_limit("blas"))
         _INSIDE[0] += 1
+    limited = getattr(_THREAD, "limited", False)
+    _THREAD.limited = True
     try:
-        yield
+        with nullcontext() if limited else _limit("openmp"):
+            yield
     finally:
+        _THREAD.limited = limited
         with _LOCK:
             _INSIDE[0] -= 1
             if not _INSIDE[0]:

@@ -183,11 +183,6 @@ def cache_rule(name: str) -> CacheRule:
     return CacheRule(name, **_rules()[name])
 
 
-def rule_names() -> tuple[str, ...]:
-    """Names of all rules."""
-    return tuple(_rules())
-
-
 def rule_of(provider: str | None, model: str) -> str | None:
     """Name of the rule that the name of a provider, or else of a model, tells; None unknown.
 

@@ -11,8 +11,9 @@ import pytest
 
 from routeyard.extensions.traffic.outcome import assumptions, policy_costs
 from routeyard.extensions.traffic.replay import policy_arms, replay, trajectories_of
+from routeyard.pipelines.common import trajectories
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.common.trajectories import ArmPrice, cache_rule, price_of_row, rule_names
+from routeyard.pipelines.common.trajectories import ArmPrice, cache_rule, price_of_row
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 PRICES = {
@@ -227,7 +228,7 @@ def test_policies_in_words_and_from_a_file(tmp_path: Any) -> None:
 
 
 def test_rules_have_a_source_and_prices_a_rule() -> None:
-    assert all(cache_rule(name).source for name in rule_names())
+    assert all(cache_rule(name).source for name in trajectories._rules())
     known = price_of_row({"model_id": "claude-x", "price_in": 3, "price_cache_read": 0.3})
     assert (known.rule, known.lacks) == ("anthropic", ("price_out", "price_cache_write"))
     # No price of reads and no rule stated: taken as without cache.
