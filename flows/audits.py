@@ -254,15 +254,6 @@ def is_import(folder: Path) -> bool:
     return all((folder / name).is_file() for name in _FILES)
 
 
-def audit_import(folder: Path) -> RecordingAudit:
-    """Findings over the files that `routeyard import` wrote.
-
-    A source's own split is not looked at: a build reports what it leaks.
-    """
-
-    return audit_recording(imported_recording(folder))
-
-
 def imported_recording(folder: Path) -> pa.Table:
     """Answers and questions of an import as a recording."""
     import duckdb

@@ -24,6 +24,8 @@ _TABLE = own_table(Path(__file__).with_name("statuses.yaml"))
 _STATUS_OF: dict[str, str] = {
     word: status for status, words in _TABLE["words"].items() for word in (status, *words.split())
 }
+#: What the audit reads a word for → the words.
+AUDITED = {what: frozenset(words.split()) for what, words in _TABLE["audited"].items()}
 #: Words that say of an answer that it is wrong, and of a call that it failed: the rest of the row
 #: tells which.
 FAILED = ("failed", "failure", "fail", "unsuccessful")

@@ -297,9 +297,9 @@ def _preferences(source: Path, out: Path) -> Output:
 def _audited(folder: Path) -> list[str]:
     """What the audit says of the imported answers: the verdict and the grave findings."""
     from routeyard.datacards.reports.health import whom
-    from routeyard.flows.audits import audit_import
+    from routeyard.flows.audits import audit_path
 
-    result = audit_import(folder)
+    result = audit_path(folder)
     grave = [finding for finding in result.findings if finding.severity == "grave"]
     doubts = sum(finding.severity == "doubt" for finding in result.findings)
     lines = [f"audit: {result.verdict} ({len(grave):,} grave findings, {doubts:,} doubts)"]

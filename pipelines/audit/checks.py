@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.audit import errors, exchanges, figures, rows
+from routeyard.pipelines.audit import errors, exchanges, rows
 from routeyard.pipelines.audit.answers import (
     GAP,
     SHOWN,
@@ -419,9 +419,9 @@ _PREPARED = ("macros", "zeros", "limits", "rest", "contradictions", "unlike", "m
 
 CHECKS = (
     *_written_in_sql(),
-    AuditCheck("price_mismatch", figures.prices, ("cost_usd", "completion_tokens"), "doubt", "cost",
+    AuditCheck("price_mismatch", rows.prices, ("cost_usd", "completion_tokens"), "doubt", "cost",
           "pool.models[].price_in, price_out"),
-    AuditCheck("odd_cost", figures.odd_costs, ("cost_usd", "suite"), "doubt", "cost",
+    AuditCheck("odd_cost", rows.odd_costs, ("cost_usd", "suite"), "doubt", "cost",
           f"{_RECORDED}.cost_usd"),
     AuditCheck("odd_cell", anomalies, ("score", "suite"), "doubt", "score",
           "sources[].exclude"),
@@ -433,8 +433,8 @@ CHECKS = (
           f"{_RECORDED}.model"),
     AuditCheck("ids_misaligned", exchanges.misaligned, _SCORE, "doubt", "nothing",
           f"{_RECORDED}.query: an id that is of the question, not of the row"),
-    AuditCheck("made_of_others", figures.made_of_others, _SCORE, "doubt", "nothing", "pool.models"),
-    AuditCheck("scores_at_random", figures.at_random, _SCORE, "doubt", "score",
+    AuditCheck("made_of_others", rows.made_of_others, _SCORE, "doubt", "nothing", "pool.models"),
+    AuditCheck("scores_at_random", rows.at_random, _SCORE, "doubt", "score",
           f"{_RECORDED}.query: an id that is of the question, not of the row"),
     AuditCheck("modes_as_questions", rows.modes, (), "grave", "nothing",
           "sources[].fields.group"),

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from routeyard.pipelines.audit.answers import Answers, Mask
-from routeyard.schemas.statuses import FAILED_TEXT, status_of
+from routeyard.schemas.statuses import AUDITED, FAILED_TEXT, status_of
 
 #: What an error's name or message says where the infrastructure failed. A program's own exception
 #: (`AssertionError`) is the model's.
@@ -21,27 +21,6 @@ FAILED = (
     r"\b(429|50[0-4]|529)\b|(context|token)[\W_](length|limit|window)|out of memory|"
     r"\b(base|setup|env\w*|harness|install|image)_failed"
 )
-#: Words of a status that say that an answer is wrong, and those that say nobody graded it, beside
-#: the ones of `schemas/statuses.py`.
-_WRONG = frozenset(["failed", "failure", "fail", "unresolved", "incorrect", "wrong"])
-_UNGRADED = frozenset(
-    [
-        "not_run",
-        "not_submitted",
-        "not_evaluated",
-        "unevaluated",
-        "ungradable",
-        "no_score",
-        "no_grade",
-        "no_result",
-        "no_verdict",
-        "no_generation",
-        "unknown",
-        "missing",
-    ]
-)
-#: Those of them that say that there is no answer.
-_NOT_GIVEN = frozenset(["not_run", "not_submitted", "no_generation", "missing"])
 #: Words of a status that say that a limit ended the attempt.
 LIMIT = (
     r"\bmax[\W_]?(steps?|turns?|iter\w*|tokens?|rounds?|calls?|length|episode\w*)|"
@@ -72,7 +51,7 @@ def _find_failed(answers: Answers) -> Mask:
 def _with_status(answers: Answers, wanted: Callable[[str, str | None], bool]) -> Mask:
     """(n,) rows whose status, as a word and as ours, is wanted."""
     hit = [
-        (word := re.sub(r"[\s-]+", "_", name.strip().lower())) not in _WRONG
+        (word := re.sub(r"[\s-]+", "_", name.strip().lower())) not in AUDITED["wrong"]
         and wanted(word, status_of(name))
         for name in answers.names("status")
     ]
@@ -89,11 +68,15 @@ def _matching(answers: Answers, column: str, pattern: str) -> Mask:
 
 def _never_graded(answers: Answers) -> Mask:
     words = ("ungraded", "unanswered")
-    return _with_status(answers, lambda word, status: status in words or word in _UNGRADED)
+    return _with_status(
+        answers, lambda word, status: status in words or word in AUDITED["ungraded"]
+    )
 
 
 def _never_given(answers: Answers) -> Mask:
-    return _with_status(answers, lambda word, status: status == "unanswered" or word in _NOT_GIVEN)
+    return _with_status(
+        answers, lambda word, status: status == "unanswered" or word in AUDITED["not_given"]
+    )
 
 
 def of_status(answers: Answers) -> dict[str, Mask]:

@@ -1,4 +1,4 @@
-"""Checks of one's own: `.sql` files in a folder, run in a process with limits.
+"""Checks that users write: `.sql` files in a folder, run in a process with limits.
 
 Each is a head of lines `-- WORD: value` (`says`, `severity`, `needs`, `mends`, `key`) and one
 SELECT over `answers` that returns the `row` of each answer that breaks it, and whom it is `about`
@@ -66,7 +66,7 @@ def checks_in(folder: Path) -> list[AuditCheck]:
     """The checks of a folder, by name.
 
     Raises:
-        BadInput: there is none, or a head says something else.
+        BadInput: the folder has no check, or a head says something else.
     """
     paths = sorted(folder.glob("*.sql"))
     if not paths:

@@ -76,15 +76,9 @@ class LoggedCall:
 
 #: Field of a format → where its records may have it, the first that does counts.
 Paths: TypeAlias = "dict[str, list[tuple[str, ...]]]"
-#: What `--map` names of a log → the fields that it is; times in ms are told by the key's name.
-ROLES = {
-    "arm": ("asked", "served"), "question": ("task",), "session": ("session",),
-    "sample": ("sample",), "time": ("time",), "prompt": ("prompt",), "messages": ("messages",),
-    "usage": ("usage",), "prompt_tokens": ("prompt_tokens",),
-    "completion_tokens": ("completion_tokens",), "cached_tokens": ("cache_read_tokens",),
-    "reasoning_tokens": ("reasoning_tokens",), "cost": ("cost_usd",), "latency": ("latency_s",),
-    "status": ("status",), "score": ("outcome",), "propensity": ("propensity",),
-}  # fmt: skip
+_TABLE: dict[str, dict[str, Any]] = own_table(Path(__file__).with_name("formats.yaml"))
+#: What `--map` names of a log → the fields of a format that it is.
+ROLES: dict[str, list[str]] = _TABLE.pop("roles")
 
 
 class LogFormats:
@@ -99,7 +93,7 @@ class LogFormats:
     def __init__(self, mapping: Mapping[str, str] = MappingProxyType({})) -> None:
         named: dict[str, list[tuple[str, ...]]] = {}
         for role, path in mapping.items():
-            fields = ("latency_ms",) if role == "latency" and path.endswith("ms") else ROLES[role]
+            fields = ["latency_ms"] if role == "latency" and path.endswith("ms") else ROLES[role]
             named |= {field: [tuple(path.split("."))] for field in fields}
         self.specs: dict[str, dict[str, Any]] = {
             name: {**spec, **named} for name, spec in formats().items()
@@ -145,12 +139,13 @@ class LogFormats:
 
 @cache
 def formats() -> dict[str, dict[str, Any]]:
-    data: dict[str, dict[str, Any]] = own_table(Path(__file__).with_name("formats.yaml"))
-    for item in data.values():
-        for name, value in item.items():
-            if isinstance(value, list):
-                item[name] = [tuple(path.split(".")) for path in value]
-    return data
+    """Name of a format → its title, the paths it needs, and the paths of its fields."""
+    return {
+        name: {
+            k: [tuple(p.split(".")) for p in v] if isinstance(v, list) else v for k, v in f.items()
+        }
+        for name, f in _TABLE.items()
+    }
 
 
 def _at(record: Any, keys: Sequence[str]) -> Any:
