@@ -85,7 +85,7 @@ def test_a_long_query_is_stopped(release):
     with pytest.raises(QueryLimit, match=r"longer than 0\.5 s"):
         query_release(
             release,
-            "SELECT count(*) FROM range(10000000000) a WHERE hash(a.range) % 7 = 9",
+            "SELECT sum(hash(a.range) % 7) FROM range(10000000000) a",
             timeout_s=0.5,
         )
     assert time.monotonic() - started < 30
