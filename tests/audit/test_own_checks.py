@@ -66,7 +66,7 @@ def test_a_check_without_its_columns_is_not_run(tmp_path: Path, results: Path) -
         ("ATTACH '/tmp/never.duckdb'", "it is no SELECT"),
         ("INSTALL httpfs", "it is no SELECT"),
         ("SELECT row FROM 'https://example.org/x.parquet'", "cannot be run"),
-        ("SELECT max(hash(range) % 7) AS row FROM range(10_000_000_000_000)", "more time than it may"),
+        ("SELECT max(hash(range)) AS row FROM range(10_000_000_000_000)", "more time than it may"),
         ("SELECT row FROM answers; DROP VIEW answers", "cannot be run"),
         ("SELECT row + 100 AS row FROM answers", "none of `answers`"),
         ("SELECT question FROM answers", "cannot be run"),
