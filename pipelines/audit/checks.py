@@ -559,16 +559,14 @@ def leaderboard(table: pa.Table) -> list[dict[str, Any]]:
     mended = coverage(Answers.of(_without(answers)))
     places = [_places(values) for values in (result.accuracy, mended.accuracy)]
     order = np.argsort(-np.nan_to_num(result.low, nan=-1), kind="stable")
+    shares = {name: getattr(result, name) for name in ("accuracy", "low", "high", "imputed")}
+    shares["without_faults"] = mended.accuracy
     return [
         {
             "arm": answers.arms[a],
             "scored": int(result.n[a]),
             "asked": int(result.of[a]),
-            "accuracy": _known(result.accuracy[a]),
-            "low": _known(result.low[a]),
-            "high": _known(result.high[a]),
-            "imputed": _known(result.imputed[a]),
-            "without_faults": _known(mended.accuracy[a]),
+            **{name: None if np.isnan(v[a]) else float(v[a]) for name, v in shares.items()},
             "place": places[0][a],
             "place_without_faults": places[1][a],
         }
@@ -586,7 +584,3 @@ def _without(answers: Answers) -> pa.Table:
 
 def _places(values: np.ndarray) -> list[int | None]:
     return [None if np.isnan(value) else int((values > value).sum()) + 1 for value in values]
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

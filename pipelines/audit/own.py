@@ -28,6 +28,7 @@ from routeyard.pipelines.common.isolation import (
 )
 from routeyard.pipelines.common.sql import head_of
 from routeyard.schemas.errors import BadInput
+from routeyard.schemas.release import RECORDING
 
 #: What one check may take. It writes no file.
 LIMITS = Limits(memory=2 << 30, wall_s=120.0, cpu_s=60.0)
@@ -55,8 +56,8 @@ def _rows(file: str, sql: str) -> list[list[Any]]:
                 raise ValueError("it is no SELECT")
             result = connection.sql(statement.query)
             about = "about" if "about" in result.columns else "'answers'"
-            rows = result.select(f"{about}::VARCHAR, row::BIGINT").order("ALL").fetchall()
-            return [list(row) for row in rows]
+            rows = result.filter("row IS NOT NULL").select(f"{about}::VARCHAR, row::BIGINT")
+            return [list(row) for row in rows.order("ALL").fetchall()]
 
 
 _WORKER = Worker(LIMITS, _prepare)
@@ -80,10 +81,11 @@ def _check(path: Path) -> AuditCheck:
         head = head_of(sql, _HEAD, path.name)
     except ValueError as error:
         raise BadInput(str(error), where=str(path), next_step="write them in this order") from None
-    for word, known in (("severity", get_args(Severity)), ("mends", get_args(Mends))):
-        if head[word] not in known:
-            raise BadInput(f"{word}: {head[word]!r} is none of {', '.join(known)}", where=str(path))
     needs = [word for word in re.findall(r"\w+", head["needs"]) if word != "nothing"]
+    known = {"severity": get_args(Severity), "mends": get_args(Mends), "needs": RECORDING.names}
+    for word, said in [(w, head[w]) for w in ("severity", "mends")] + [("needs", n) for n in needs]:
+        if said not in known[word]:
+            raise BadInput(f"{word}: {said!r} is none of {', '.join(known[word])}", where=str(path))
     return AuditCheck(
         kind=path.stem, find=partial(_found, path, sql, head["says"]), needs=tuple(needs),
         severity=head["severity"], mends=head["mends"], key=head["key"], sql=sql,
@@ -95,8 +97,7 @@ def _found(path: Path, sql: str, says: str, answers: Answers) -> Iterator[Found]
     try:
         with tempfile.TemporaryDirectory(prefix="routeyard-check-") as folder:
             file = Path(folder, "answers.arrow")
-            rows = pa.array(np.arange(len(answers)))
-            table = answers.table.append_column("row", rows)
+            table = answers.table.append_column("row", pa.array(np.arange(len(answers))))
             with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
                 out.write_table(table)
             selected: Sequence[Any] = _WORKER.call(_rows, str(file), sql)

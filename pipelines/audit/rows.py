@@ -54,8 +54,7 @@ def _asked(answers: Answers) -> pa.Array:
 
 
 def _ids(answers: Answers) -> list[str]:
-    names: list[str] = answers.texts("question").take(pa.array(answers.first)).to_pylist()
-    return names
+    return list(answers.texts("question").take(pa.array(answers.first)).to_pylist())
 
 
 def groups_of(answers: Answers) -> Codes:
@@ -496,9 +495,8 @@ def _two(values: Floats) -> Floats:
 
 def _equal(a: Floats, b: Floats) -> float:
     both = ~np.isnan(a) & ~np.isnan(b)
-    return (
-        float(np.mean(np.abs(a[both] - b[both]) < 1e-9)) if both.sum() >= INVENTED_FEWEST else 0.0
-    )
+    near = np.abs(a[both] - b[both]) < 1e-9
+    return float(near.mean()) if len(near) >= INVENTED_FEWEST else 0.0
 
 
 def at_random(answers: Answers) -> Iterator[Found]:

@@ -37,6 +37,7 @@ from routeyard.pipelines.collect.settings import (
 )
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.mapping import compile_field
+from routeyard.pipelines.common.usage import whole_sum
 from routeyard.schemas import RESPONSES, STEPS
 from routeyard.schemas.errors import BadInput, RecipeError
 from routeyard.schemas.recipe.collect import Agent, Collect, Search
@@ -600,7 +601,7 @@ def _response(trajectory: Trajectory, prices: Mapping[str, Price]) -> dict[str, 
     sources = {cost["cost_source"] for cost in costs}
     row: dict[str, Any] = {name: getattr(attempt, name) for name in _TABLES_LAST}
     row |= {
-        name: _sum([getattr(step.attempt, name) for step in trajectory.steps])
+        name: whole_sum([getattr(step.attempt, name) for step in trajectory.steps])
         for name in (*_TOKENS, "latency_s")
     }
     status, text = _outcome(trajectory, last)
@@ -667,7 +668,3 @@ def _step(trajectory: Trajectory, index: int, step: TrajectoryStep, price: Price
         "arm": step.model_id,
         "parent": index - 1 if index else None,
     }  # fmt: skip
-
-
-def _sum(values: Sequence[Any]) -> Any:
-    return None if None in values else sum(values)

@@ -32,6 +32,7 @@ from routeyard.pipelines.collect.settings import (
     settings_of,
 )
 from routeyard.pipelines.common.arrays import Bools, Floats, dense_rows
+from routeyard.pipelines.common.usage import whole_sum
 from routeyard.schemas.errors import RecipeError
 from routeyard.schemas.recipe.collect import UNANSWERED_AFTER, Budget, Collect, Coverage
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
@@ -591,9 +592,9 @@ def total_costs(models: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     least = [m["cost_usd"] if m["least_cost_usd"] is None else m["least_cost_usd"] for m in asked]
     metered = all(m["least_cost_usd"] is None for m in asked)
     return {
-        "cost_usd": None if None in cost else sum(cost),
+        "cost_usd": whole_sum(cost),
         "least_cost_usd": None if metered or None in cost else float(sum(least)),
-        "worst_cost_usd": None if None in worst else sum(worst),
+        "worst_cost_usd": whole_sum(worst),
     }
 
 

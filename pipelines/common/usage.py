@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,6 +16,12 @@ from typing import Any, NamedTuple
 
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.text import own_table
+
+
+def whole_sum(values: Sequence[Any]) -> Any:
+    """Sum of counts or costs; None as soon as one is unknown."""
+    return None if None in values else sum(values)
+
 
 # Tokens of one call by class.
 

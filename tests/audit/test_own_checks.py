@@ -91,6 +91,7 @@ def test_a_check_that_does_anything_else_is_stopped(
         ("SELECT row FROM answers", "the head of a check has the lines"),
         (CHECK.replace("grave", "fatal"), "severity: 'fatal' is none of grave, doubt, note"),
         (CHECK.replace("mends: cost", "mends: all"), "mends: 'all' is none of"),
+        (CHECK.replace("needs: cost_usd", "needs: cost"), "needs: 'cost' is none of arm, question"),
     ],
 )
 def test_a_head_that_says_something_else_is_refused(tmp_path: Path, text: str, says: str) -> None:

@@ -366,7 +366,12 @@ def as_map(columns: Mapping[str, str]) -> str:
     """The options that say what was read from where; of columns of the source alone."""
     named = [f"{role}={columns[role]}" for role in ROLES if columns.get(role, "(")[0] != "("]
     given = [("--map", ",".join(named)), ("--models", columns.get("models"))]
-    return " ".join(f"{option} {shlex.quote(value)}" for option, value in given if value)
+    return " ".join(f"{option} {_quoted(value)}" for option, value in given if value)
+
+
+def _quoted(text: str) -> str:
+    """A word of a command line, as a person would quote it."""
+    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
 
 
 def score_columns(table: pa.Table) -> list[str]:

@@ -835,10 +835,14 @@ def _unread(done: Assigned, around: set[str]) -> None:
             continue
         if any(item.strip() for item in seen):
             shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+            value = f"_row[{name!r}]"
+            mean = f"1 if {value} in [{seen[0]!r}] else 0"
+            if all(item[:1] == "[" for item in seen):
+                mean = f"({value} | from_json | sum) / ({value} | from_json | length)"
             done.note(
                 "unread",
                 f"{name!r} is called a score and holds what no scale of scores has ({shown}): "
-                "it was not read",
+                f'it was not read; say what it means, such as --map "score={{{{ {mean} }}}}"',
                 "score", done.table.num_rows,
             )  # fmt: skip
 

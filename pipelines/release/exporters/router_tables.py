@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from routeyard.pipelines.common.staging import place, staging, write_json, write_parquet
+from routeyard.pipelines.common.usage import whole_sum
 from routeyard.pipelines.release.reader import OpenRelease
 from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import BadInput, UnknownName, did_you_mean
@@ -177,7 +178,7 @@ def llmrouterbench_write(
     for parts, value in sorted(runs.items()):
         task, split, model = parts
         records = [row["record"] for row in value]
-        sums = {name: _total(records, name) for name in _NUMBERS}
+        sums = {name: whole_sum([row[name] for row in records]) for name in _NUMBERS}
         if None in sums.values():
             left_out += 1
             continue
@@ -186,7 +187,7 @@ def llmrouterbench_write(
         path = Path("results/bench", *(names[item] for item in parts), f"{names[model]}.json")
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         # The layout's loader reads no time: one that is unknown is left out, and not 0.
-        seconds = _total(value, "seconds")
+        seconds = whole_sum([row["seconds"] for row in value])
         run = {
             "performance": sum(record["score"] for record in records) / len(records),
             **({} if seconds is None else {"time_taken": seconds}),
@@ -209,11 +210,6 @@ def llmrouterbench_write(
 
 #: What the layout's loader adds up.
 _NUMBERS = ("prompt_tokens", "completion_tokens", "cost")
-
-
-def _total(rows: list[dict[str, Any]], column: str) -> float | None:
-    values = [row[column] for row in rows]
-    return None if None in values else sum(values)
 
 
 LLMROUTERBENCH_EXPORTER = Exporter("llmrouterbench", "LLMRouterBench", (), llmrouterbench_write)
