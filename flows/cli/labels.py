@@ -120,7 +120,10 @@ def audit_command(
         rows = [{k: v for k, v in vars(item).items() if k != "find"} for item in (*CHECKS, *own)]
         return Output(rows, map(_listed, (*CHECKS, *own)))
     if path is None:
-        raise BadInput("nothing is named to audit", next_step="routeyard audit PATH, or --list")
+        raise BadInput(
+            "missing argument 'path'", where="routeyard audit",
+            next_step="name what to audit; `routeyard audit --help` shows options and examples",
+        )  # fmt: skip
 
     if labels:
         return _labels(str(path), workspace, show, out)

@@ -282,9 +282,8 @@ def _leaderboard_change(arms: list[str], before: Floats, after: Floats, mends: M
         change = change / np.maximum(np.abs(np.where(both, after, 1.0)), 1e-12)
     parts = []
     if both.any() and np.any(change):
-        k = int(np.argmax(np.abs(change)))
-        old, new = _rank(before, k, mends), _rank(after, k, mends)
-        cost = mends == "cost"
+        k, cost = int(np.argmax(np.abs(change))), mends == "cost"
+        old, new = (1 + int(np.sum(v < v[k] if cost else v > v[k])) for v in (before, after))
         shown = [f"${v:.3g}" if cost else f"{100 * v:.1f} %" for v in (before[k], after[k])]
         parts.append(f"{arms[k]}: {'mean cost' if cost else 'accuracy'} {' → '.join(shown)}")
         parts[-1] += f", place {old} → {new} of {int(both.sum())}" if old != new else ""
@@ -306,11 +305,6 @@ def inversions(before: Floats, after: Floats) -> int:
     a = np.sign(before[:, None] - before[None, :])
     b = np.sign(after[:, None] - after[None, :])
     return int(np.sum(np.triu(a * b < 0)))
-
-
-def _rank(values: Floats, k: int, mends: Mends) -> int:
-    better = values < values[k] if mends == "cost" else values > values[k]
-    return int(better.sum()) + 1
 
 
 # Many findings of one check put together: an arm each, with one cause.

@@ -97,7 +97,7 @@ def test_kmeans_as_printed_is_the_plain_mean_of_a_cluster() -> None:
 
 def test_the_nearest_battle_decides() -> None:
     class Fought:
-        def between(self, small, large):
+        def of_pair(self, small, large):
             return np.eye(3, dtype=np.float32), np.array([1.0, 0.0, 0.5])
 
     router = PAIR_ROUTERS.get("pair-knn-as-printed")()

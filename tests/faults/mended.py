@@ -115,7 +115,7 @@ FAULTS: dict[str, Fault] = {
     "emptied before": Fault(
         "a program that emptied an argument when nothing was asked passed when it was given again",
         "pipelines/common/isolation/jail/examiner.py",
-        "                self.left.meets(name, given)",
+        "                self.left.meets(name, call_args)",
         "                pass",
         "tests/scorers/test_vacuous.py::"
         "test_arguments_changed_in_place_are_seen_and_are_no_way_out",

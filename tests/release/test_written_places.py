@@ -18,7 +18,7 @@ READ = {
     "release", "place", "places", "results", "predictions", "embeddings", "also", "join", "test_on",
     "prices", "picks", "path", "workspace_or_release", "target", "key", "benchmark", "source",
     "take", "file", "beside", "reworded", "pool",
-    "logs", "steps", "add", "images",
+    "logs", "steps", "add", "images", "checks",
 }  # fmt: skip
 #: Workspaces that are only read, where a ledger is not opened (`open_ledger` refuses it).
 READS = {"plan", "status", "cost ledger", "doctor", "fingerprint", "relabel", "audit"}
