@@ -195,7 +195,7 @@ RECORDING = pa.schema(
         ("reference", pa.string()),  # what the answer was graded against
         ("split", pa.string()),  # train, validation or test, where the source says so
         ("at", pa.string()),  # where a person finds the row: file and line, or key
-        ("rest", pa.map_(pa.string(), pa.string())),  # further columns: short values
+        ("further_columns", pa.map_(pa.string(), pa.string())),  # of no role: short values
     ]
 )
 

@@ -611,14 +611,14 @@ ORDER BY arm, first_row
 -- Columns that no role took: a row for each answer and column. Of few different values (`kinds`) are flags and words.
 WITH entries AS (
     SELECT row, arm, arm_name, cell, question, score, cost_usd, prompt_tokens, completion_tokens,
-           unnest(map_entries(rest), recursive := true)
-    FROM a WHERE rest IS NOT NULL
+           unnest(map_entries(further_columns), recursive := true)
+    FROM a WHERE further_columns IS NOT NULL
 )
 SELECT entries.* RENAME (key AS name), kinds
 FROM entries JOIN (SELECT key, count(DISTINCT coalesce(value, '')) AS kinds FROM entries GROUP BY key) USING (key)
 
 -- name: never_right
--- needs: score, rest
+-- needs: score, further_columns
 -- severity: doubt
 -- mends: score
 -- key: collect.recorded[].fields.status: this column, so that these answers are missing
@@ -675,7 +675,7 @@ WHERE ease >= CASE WHEN n > 0.6 * (n + others - correct) THEN 0.9 ELSE 0.5 END
 ORDER BY suspects.name, suspects.value
 
 -- name: other_arm_named
--- needs: rest
+-- needs: further_columns
 -- severity: grave
 -- mends: score
 -- key: collect.recorded[].fields.model: the column that is right, or .served_model
@@ -721,14 +721,14 @@ HAVING count(*) >= 20 AND avg(alike::INTEGER) >= 0.95 AND NOT bool_and(alike) AN
     ELSE count(DISTINCT recorded) >= 5 END
 
 -- name: score_contradicted
--- needs: score, rest
+-- needs: score, further_columns
 -- severity: doubt
 -- mends: score
 -- key: collect.recorded[].fields.score: the column that is right
 SELECT 'score' AS about, rows, says FROM contradictions WHERE measure = 'score' ORDER BY name
 
 -- name: usage_contradicted
--- needs: rest
+-- needs: further_columns
 -- severity: doubt
 -- mends: cost
 -- key: collect.recorded[].fields: the columns of usage that are right

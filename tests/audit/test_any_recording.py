@@ -25,7 +25,7 @@ def test_no_recording_stops_the_audit(seed: int) -> None:
             values = columns.get(field.name)
             odd = [None, "", "error", "train", "test", "0"]
             made = list(values[rows]) if values is not None else list(rng.choice(odd, n))
-            if field.name == "rest":
+            if field.name == "further_columns":
                 words = rng.choice(np.array([None, "", "error", "0", "1", columns["arm"][0]]), n)
                 made = [None if one == "0" else {"flag": one, "n": str(k)}
                         for k, one in enumerate(words)]  # fmt: skip

@@ -258,7 +258,7 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
                 others[name] = more
     unread = unread_columns(done, around)
     if (rest := _rest(done, unread)) is not None:
-        columns["rest"] = rest
+        columns["further_columns"] = rest
     result = recording(columns)
     done.notes += _unread_notes(unread)
     if "status" not in done.roles and "error" not in done.roles:
