@@ -19,7 +19,7 @@ from routeyard.pipelines.audit.checks import audit_recording, leaderboard, verdi
 from routeyard.pipelines.common import machine as memory
 from routeyard.schemas import SPLITS
 from routeyard.schemas.errors import BadInput
-from routeyard.schemas.release import RECORDING, recording
+from routeyard.schemas.release import recording
 from routeyard.schemas.text import html_card
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from routeyard.pipelines.audit.checks import RecordingAudit
     from routeyard.pipelines.ingest.results import ReadingNote
-
-#: All columns are guessed.
-NO_MAP: Mapping[str, str] = MappingProxyType({})
 
 # A release's tables as a recording, which the audit takes.
 
@@ -55,8 +52,7 @@ def recording_of(tables: Mapping[str, pa.Table]) -> pa.Table:
             connection.register("relays", _relays(tables.get("steps")))
             query = answers
         result = connection.sql(query).to_arrow_table()
-    columns = [name for name in RECORDING.names if name in result.column_names]
-    return recording({name: result.column(name) for name in columns})
+    return recording(dict(zip(result.column_names, result.columns, strict=True)))
 
 
 def _relays(steps: pa.Table | None) -> pa.Table:
@@ -261,8 +257,7 @@ def imported_recording(folder: Path) -> pa.Table:
     files = [str(folder / name) for name in _FILES[:2]]
     with duckdb.connect(config={"threads": 2}) as connection:
         result = connection.sql(_JOINED, params=files).to_arrow_table()
-    columns = [name for name in RECORDING.names if name in result.column_names]
-    return recording({name: result.column(name) for name in columns})
+    return recording(dict(zip(result.column_names, result.columns, strict=True)))
 
 
 # The audit of a submission of choices, as a page like any other audit.
@@ -310,12 +305,15 @@ def audit_submitted(
 
 
 def audit_path(
-    path: str | Path, mapping: Mapping[str, str] = NO_MAP, own: Sequence[AuditCheck] = ()
+    path: str | Path,
+    mapping: Mapping[str, str] = MappingProxyType({}),
+    own: Sequence[AuditCheck] = (),
 ) -> AuditPage:
     """Audit whatever is at a path: results, an import or a release.
 
     Args:
-        mapping: Role → column of results, of `parse_map`, where names alone do not tell.
+        mapping: Role → column of results, of `parse_map`, where names alone do not tell; columns
+            of a release or an import are known.
         own: Further checks, of `pipelines.audit.own.checks_in`.
 
     Raises:
@@ -324,41 +322,27 @@ def audit_path(
     path = Path(path)
     if not path.exists():
         raise BadInput("there is nothing to audit", where=str(path), next_step="name a file")
-    if not mapping and (path / "manifest.json").is_file():
+    if (path / "manifest.json").is_file():
         return audit_release(path, own)
-    if not mapping and is_import(path):
+    if is_import(path):
         table = imported_recording(path)
         return _page(path.name, "the import", audit_recording(table, own=own), table)
-    return audit_results(path, mapping, own)
-
-
-def audit_results(
-    path: Path, mapping: Mapping[str, str] = NO_MAP, own: Sequence[AuditCheck] = ()
-) -> AuditPage:
-    """The audit of a stranger's file or folder, read by its structure alone.
-
-    Figures of many questions each hold no answer: nothing can be audited, which is a finding.
-    """
     from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
     check_audit(path)
     try:
         read = read_results(path, mapping)
-    except AggregatesOnly as error:
-        odd = (_aggregates(error), *reading_findings(error.notes))
+    except AggregatesOnly as error:  # nothing can be audited, which is a finding
+        finding = AuditFinding(
+            "aggregates_only", "file", str(getattr(error, "what", error)), 0, (),
+            "no leaderboard of questions can be made", "doubt", key="sources",
+        )  # fmt: skip
+        odd = (finding, *reading_findings(error.notes))
         return AuditPage(path.name, "figures of many questions each", "doubtful", odd)
     result = audit_recording(read.table, own=own)
     notes = tuple(str(note.says) for note in read.notes)
     more = reading_findings(read.notes)
     return _page(path.name, f"{read.layout} results", result, read.table, more, notes=notes)
-
-
-def _aggregates(error: Exception) -> AuditFinding:
-    says = str(getattr(error, "what", error))
-    return AuditFinding(
-        "aggregates_only", "file", says, 0, (), "no leaderboard of questions can be made", "doubt",
-        key="sources",
-    )  # fmt: skip
 
 
 def audit_release(path: Path, own: Sequence[AuditCheck] = ()) -> AuditPage:

@@ -125,6 +125,9 @@ def audit_command(
             next_step="name what to audit; `routeyard audit --help` shows options and examples",
         )  # fmt: skip
 
+    metered = recipe is not None or (path / "stages").is_dir() or (path / "ledger").is_dir()
+    other = labels or release is not None or metered
+    _for_results(path, other=other, checks=bool(own), columns=bool(map_ or models))
     if labels:
         return _labels(str(path), workspace, show, out)
     if release is not None:
@@ -135,7 +138,7 @@ def audit_command(
             f"--{flags[0]} is about choices, and no release is named that they are for",
             next_step="add --release yard/releases/<name>/<version>",
         )
-    elif recipe is not None or (path / "stages").is_dir() or (path / "ledger").is_dir():
+    elif metered:
         return _metering(path, recipe)
     else:
         result = audit_path(path, parse_map(map_, ROLES, models), own)
@@ -146,6 +149,18 @@ def audit_command(
         map(in_line, _audit_lines(result, show)),
         exit_code=3 if result.verdict == "defective" else 0,
     )
+
+
+def _for_results(path: Path, *, other: bool, checks: bool, columns: bool) -> None:
+    """Refuse options about results where something else is audited."""
+    from routeyard.flows.audits import is_import
+
+    known = other or is_import(path) or (path / "manifest.json").is_file()
+    if (other and checks) or (known and columns):
+        raise BadInput(
+            "expected results for --map and --models; results, an import or a release for --checks",
+            where=str(path), next_step="leave them out, or --labels, --release and --recipe",
+        )  # fmt: skip
 
 
 def _listed(check: AuditCheck) -> str:

@@ -609,7 +609,7 @@ def recorded_results(
         AggregatesOnly: the figures there are of many questions each.
     """
     path = Path(origin).expanduser()
-    if not path.exists():
+    if not path.exists() and not mapping:
         return NoResults()
     try:
         results = read_results(path, mapping)

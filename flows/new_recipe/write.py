@@ -296,7 +296,13 @@ def start_recipe(
             next_step="name another file, or remove it",
         )
     no_results: Results | NoResults = NoResults()
-    if not (fields or provider or recording or scorer or config):
+    asked = fields or provider or recording or scorer or config
+    if asked and mapping:
+        raise BadInput(
+            "expected --map and --models for results, found options for questions beside them",
+            where=origin, next_step="leave out the one or the other",
+        )  # fmt: skip
+    if not asked:
         no_results = results or recorded_results(origin, mapping)
     unread: list[str] = []
     left_out: list[str] = []

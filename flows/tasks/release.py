@@ -106,7 +106,7 @@ def audit_metering(
 
     names = names_of(pool)
     canaries = _canaries(context, collect)
-    own = checks_in(folder) if (folder := context.base / CHECKS).is_dir() else []
+    own = checks_in(folder) if any((folder := context.base / CHECKS).glob("*.sql")) else []
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)

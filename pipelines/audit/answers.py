@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -98,12 +99,7 @@ class Answers:
 
     def numbers(self, column: str) -> Floats:
         """(n,) a column of numbers; NaN where the source says nothing."""
-
-        def floats(answers: Answers) -> Floats:
-            values = answers.texts(column).to_numpy(zero_copy_only=False)
-            return np.asarray(values, dtype=np.float64)
-
-        return self.cached(f"numbers of {column}", floats)
+        return self.cached(f"numbers of {column}", lambda own: _floats(own.texts(column)))
 
     @property
     def score(self) -> Floats:
@@ -125,8 +121,7 @@ class Answers:
         """(n,) characters of a text; NaN where the text is missing."""
 
         def counted(answers: Answers) -> Floats:
-            lengths = pc.utf8_length(answers.texts(column)).cast(pa.float64())
-            return np.asarray(lengths.to_numpy(zero_copy_only=False), dtype=np.float64)
+            return _floats(pc.utf8_length(answers.texts(column)))
 
         return self.cached(f"lengths of {column}", counted)
 
@@ -168,6 +163,10 @@ class Answers:
         """Where a person finds a row."""
         named = self.table.slice(int(row), 1).select(["arm", "suite", "question", "sample", "at"])
         return {k: v for k, v in named.to_pylist()[0].items() if v not in (None, "")}
+
+
+def _floats(values: pa.Array) -> Floats:
+    return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def sums(groups: Codes, values: Floats, size: int) -> Floats:
@@ -252,6 +251,12 @@ class AuditCheck:
     mends: Mends
     key: str
     sql: str = ""
+
+    @classmethod
+    def of_sql(cls, kind: str, sql: str, head: Mapping[str, Any], find: Any = None) -> AuditCheck:
+        """A check with the words of its statement's head."""
+        needs = tuple(name for name in re.findall(r"\w+", head["needs"]) if name != "nothing")
+        return cls(kind, find, needs, head["severity"], head["mends"], head["key"], sql)
 
 
 @dataclass(frozen=True)

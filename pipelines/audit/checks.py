@@ -9,13 +9,12 @@ costs unknown; the effect on the leaderboard is measured so.
 from __future__ import annotations
 
 import difflib
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +57,7 @@ ARMS, INVERTED = 6, -0.5
 ALIKE = 0.85
 #: Arms below which a suite that all fail may be a hard one.
 FEW = 4
+_FAR = "standard deviations from what arm and suite explain"
 
 
 def anomalies(answers: Answers) -> Iterator[Found]:
@@ -69,18 +69,14 @@ def anomalies(answers: Answers) -> Iterator[Found]:
     for a, s in odd_cells(grid):
         if (a, s) in explained or s in whole:
             continue
+        z = grid.z[a, s]
         yield Found(
             f"{answers.arms[a]} on {answers.suites[s]}",
             f"{100 * grid.p[a, s]:.0f} % of {int(grid.n[a, s]):,} answers are right, where its "
             f"siblings have {100 * grid.low[a, s]:.0f} to {100 * grid.high[a, s]:.0f} %"
-            + _explained(grid.z[a, s]),
+            + ("" if np.isnan(z) else f" ({abs(z):.1f} {_FAR})"),
             _rows(answers, a, s),
         )
-
-
-def _explained(z: float) -> str:
-    far = f" ({abs(z):.1f} standard deviations from what arm and suite explain)"
-    return "" if np.isnan(z) else far
 
 
 def swapped_arms(answers: Answers) -> Iterator[Found]:
@@ -246,13 +242,8 @@ def _rows(answers: Answers, a: int, s: int) -> np.ndarray:
 # What mending a finding does to the leaderboard.
 
 
-@dataclass(frozen=True)
-class Effect:
-    """The sentence, pairs of arms that change places, and the largest change of an arm."""
-
-    says: str
-    swaps: int
-    moved: float
+#: The sentence, pairs of arms that change places, and the largest change of an arm.
+Effect: TypeAlias = tuple[str, int, float]
 
 
 def effect(answers: Answers, finding: Found, mends: Mends) -> Effect:
@@ -260,7 +251,7 @@ def effect(answers: Answers, finding: Found, mends: Mends) -> Effect:
     if finding.before is not None and finding.after is not None:
         return _leaderboard_change(answers.arms, finding.before, finding.after, "score")
     if mends == "nothing" or not len(finding.rows):
-        return Effect("the leaderboard stays as it is", 0, 0.0)
+        return "the leaderboard stays as it is", 0, 0.0
     values, arm = (
         answers.numbers("score" if mends == "score" else "cost_usd").copy(),
         answers.arm.copy(),
@@ -297,7 +288,7 @@ def _leaderboard_change(arms: list[str], before: Floats, after: Floats, mends: M
         parts.append("no arm changes its place")
     # Arms that lose their place altogether have changed places with all others.
     lost = len(gone) * (int((~np.isnan(before)).sum()) - 1)
-    return Effect("; ".join(parts), swaps + lost, float(np.abs(change).max(initial=0.0)))
+    return "; ".join(parts), swaps + lost, float(np.abs(change).max(initial=0.0))
 
 
 def inversions(before: Floats, after: Floats) -> int:
@@ -354,8 +345,7 @@ def _written_in_sql() -> Iterator[AuditCheck]:
     for kind, sql in statements(_SQL).items():
         if kind not in _PREPARED:
             head = head_of(sql, ("needs", "severity", "mends", "key"), kind)
-            needs = tuple(re.findall(r"\w+", head.pop("needs").replace("nothing", "")))
-            yield AuditCheck(kind=kind, find=None, needs=needs, sql=sql, **head)
+            yield AuditCheck.of_sql(kind, sql, head)
 
 
 def _common_part(one: str, other: str) -> float:
@@ -513,27 +503,23 @@ def audit_recording(
 def _finding(answers: Answers, check: AuditCheck, *some: Found) -> AuditFinding:
     """What one check found, as one finding: several of one severity are one cause."""
     result = some[0] if len(some) == 1 else together(some)
-    change = effect(answers, result, check.mends)
+    says, swaps, moved = effect(answers, result, check.mends)
+    each = max(1, SHOWN // len(some))  # the first of each part in turn
+    shown = [int(row) for item in some for row in item.rows[:each]][:SHOWN]
     parts = [{"about": item.about, "says": item.says, "count": len(item.rows)} for item in some]
     return AuditFinding(
         kind=check.kind,
         about=result.about,
         says=result.says,
         count=len(result.rows),
-        rows=tuple(answers.place(row) for row in _shown(some)),
-        effect=change.says,
+        rows=tuple(answers.place(row) for row in shown),
+        effect=says,
         severity=result.severity or check.severity,
-        swaps=change.swaps,
-        moved=change.moved,
+        swaps=swaps,
+        moved=moved,
         key=check.key,
         parts=tuple(parts) if len(some) > 1 else (),
     )
-
-
-def _shown(some: tuple[Found, ...]) -> list[int]:
-    """Rows that are named: the first of each part in turn."""
-    each = max(1, SHOWN // len(some))
-    return [int(row) for item in some for row in item.rows[:each]][:SHOWN]
 
 
 # The leaderboard with what missing answers leave open, and as policies would have it.

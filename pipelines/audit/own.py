@@ -11,6 +11,7 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -26,7 +27,7 @@ from routeyard.pipelines.common.isolation import (
     ProcessEnded,
     Worker,
 )
-from routeyard.pipelines.common.sql import head_of
+from routeyard.pipelines.common.sql import head_of, lock
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.release import RECORDING
 
@@ -45,15 +46,12 @@ def _rows(file: str, sql: str) -> list[list[Any]]:
 
     with pa.memory_map(file) as source:
         table = pa.ipc.open_file(source).read_all()
-        # lock_configuration last: nothing can be set after it.
-        with duckdb.connect(config={"threads": 1, "memory_limit": "1GB"}) as connection:
+        with duckdb.connect(config={"threads": 1}) as connection:
             connection.register("answers", table)
-            connection.execute("SET temp_directory = ''; SET enable_external_access = false")
-            connection.execute("SET python_enable_replacements = false")
-            connection.execute("SET lock_configuration = true")
-            (statement,) = connection.extract_statements(sql)
-            if statement.type != duckdb.StatementType.SELECT:
-                raise ValueError("it is no SELECT")
+            lock(connection, "1GB")
+            statement, *more = connection.extract_statements(sql)
+            if more or statement.type != duckdb.StatementType.SELECT:
+                raise ValueError("expected one SELECT")
             result = connection.sql(statement.query)
             about = "about" if "about" in result.columns else "'answers'"
             rows = result.filter("row IS NOT NULL").select(f"{about}::VARCHAR, row::BIGINT")
@@ -81,26 +79,32 @@ def _check(path: Path) -> AuditCheck:
         head = head_of(sql, _HEAD, path.name)
     except ValueError as error:
         raise BadInput(str(error), where=str(path), next_step="write them in this order") from None
-    needs = [word for word in re.findall(r"\w+", head["needs"]) if word != "nothing"]
-    known = {"severity": get_args(Severity), "mends": get_args(Mends), "needs": RECORDING.names}
-    for word, said in [(w, head[w]) for w in ("severity", "mends")] + [("needs", n) for n in needs]:
-        if said not in known[word]:
-            raise BadInput(f"{word}: {said!r} is none of {', '.join(known[word])}", where=str(path))
-    return AuditCheck(
-        kind=path.stem, find=partial(_found, path, sql, head["says"]), needs=tuple(needs),
-        severity=head["severity"], mends=head["mends"], key=head["key"], sql=sql,
-    )  # fmt: skip
+    columns = (*RECORDING.names, "nothing")
+    known = {"severity": get_args(Severity), "mends": get_args(Mends), "needs": columns}
+    for word, values in known.items():
+        if unknown := next((w for w in re.findall(r"\w+", head[word]) if w not in values), None):
+            says = f"{word}: expected one of {', '.join(values)}; found {unknown!r}"
+            raise BadInput(says, where=str(path))
+    return AuditCheck.of_sql(path.stem, sql, head, partial(_found, path, sql, head["says"]))
+
+
+def _stored(answers: Answers) -> tempfile.TemporaryDirectory[str]:
+    """A folder with the answers and their numbers, for all checks; it goes with the answers."""
+    folder = tempfile.TemporaryDirectory(prefix="routeyard-check-")
+    table = answers.table.append_column("row", pa.array(np.arange(len(answers))))
+    file = str(Path(folder.name, "answers.arrow"))
+    with pa.OSFile(file, "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+    return folder
 
 
 def _found(path: Path, sql: str, says: str, answers: Answers) -> Iterator[Found]:
     """What a check selects, by whom it is about; `{n}` and `{of}` in its sentence are counts."""
+    file = Path(answers.cached("stored", _stored).name, "answers.arrow")
+    # The file is mapped into memory.
+    limits = replace(_WORKER.limits, memory=_WORKER.limits.memory + file.stat().st_size)
     try:
-        with tempfile.TemporaryDirectory(prefix="routeyard-check-") as folder:
-            file = Path(folder, "answers.arrow")
-            table = answers.table.append_column("row", pa.array(np.arange(len(answers))))
-            with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
-                out.write_table(table)
-            selected: Sequence[Any] = _WORKER.call(_rows, str(file), sql)
+        selected: Sequence[Any] = _WORKER.call(_rows, str(file), sql, limits=limits)
     except (FunctionFailed, LimitExceeded, ProcessEnded) as error:
         raise BadInput(
             f"the check cannot be run: {str(error).splitlines()[0]}", where=str(path),
@@ -111,7 +115,7 @@ def _found(path: Path, sql: str, says: str, answers: Answers) -> Iterator[Found]
         by_about[str(about)].append(row)
     for about, found in by_about.items():
         places = np.array(found, dtype=np.int64)
-        if not np.isin(places, np.arange(len(answers))).all():
-            raise BadInput("the check gives rows that are none of `answers`", where=str(path))
+        if places.min() < 0 or places.max() >= len(answers):
+            raise BadInput("the check gives rows that `answers` does not have", where=str(path))
         sentence = says.replace("{n}", f"{len(places):,}").replace("{of}", f"{len(answers):,}")
         yield Found(about, sentence, np.unique(places))

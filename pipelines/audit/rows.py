@@ -82,10 +82,8 @@ def _groups(answers: Answers) -> Codes:
 
 def modes(answers: Answers) -> Iterator[Found]:
     """One question under several ids that differ by a mode, an effort or a seed."""
-    result = are_modes(answers)
-    if result is not None:
-        says, questions = result
-        yield Found("questions", says, _rows_of(answers, questions), "grave")
+    if (result := are_modes(answers)) is not None:
+        yield Found("questions", result[0], _rows_of(answers, result[1]), "grave")
 
 
 def are_modes(answers: Answers) -> tuple[str, Codes] | None:

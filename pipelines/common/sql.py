@@ -27,6 +27,27 @@ MEMORY = "2GB"
 SHOWN = 3
 
 
+#: Settings after which a connection reaches nothing new and cannot be unlocked.
+LOCKED = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "lock_configuration": "true",
+}
+
+
+def lock(connection: Any, memory: str, *settings: str) -> None:
+    """Leave a connection for SQL of others: what it holds already, no disk, and no way out."""
+    for setting in (
+        *settings,
+        "temp_directory = ''",
+        f"memory_limit = {quoted(memory)}",
+        "python_enable_replacements = false",
+        *(f"{name} = {value}" for name, value in LOCKED.items()),
+    ):
+        connection.execute(f"SET {setting}")
+
+
 def quoted(text: str) -> str:
     """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

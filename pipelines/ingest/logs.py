@@ -98,10 +98,8 @@ class LogFormats:
         self.specs: dict[str, dict[str, Any]] = {
             name: {**spec, **named} for name, spec in formats().items()
         }
-        if named:
-            needs = [path for (path,) in named.values()]
-            title = "the keys that --map names"
-            self.specs["named"] = {**self.specs["plain"], "title": title, "needs": needs}
+        if needs := [path for (path,) in named.values()]:
+            self.specs["named"] = {**self.specs["plain"], "needs": needs}
         # Of one set of keys the answers are the same.
         self.candidates = lru_cache(maxsize=1024)(self._candidates)
         self.paths = lru_cache(maxsize=1024)(self._paths)

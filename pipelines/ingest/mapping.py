@@ -181,11 +181,11 @@ def parse_map(text: str | None, roles: Sequence[str], models: str | None = None)
     for part in re.split(r",(?=\s*\w+=)", text) if text else ():
         role, _, column = part.strip().partition("=")
         if role not in roles or not column or role in mapping:
-            what = "is twice there" if role in mapping else "is no role=column that is known"
             raise BadInput(
-                f"{part.strip()!r} {what}", where="--map",
+                f"expected known roles, each once, with a column; found {part.strip()!r}",
+                where="--map",
                 next_step="write --map role=COLUMN,role=COLUMN; roles are " + ", ".join(roles),
-            )  # fmt: skip
+            )
         mapping[role] = column
     return mapping
 

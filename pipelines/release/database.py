@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.pipelines.common.files import sha256
-from routeyard.pipelines.common.sql import quoted
+from routeyard.pipelines.common.sql import LOCKED, quoted
 from routeyard.pipelines.release.derived_tables import SUMMARIES, numbered
 from routeyard.pipelines.release.manifest import Content, Contents, combine
 from routeyard.pipelines.release.tables import (
@@ -122,13 +122,6 @@ _TABLES = {
     name: VIEWS.pop(f"numbered_{name}") for name in ("queries", "models", "splits", "labels")
 }
 _NUMBERED = frozenset(VIEWS) - {"accuracy"}
-#: Settings after which a connection reaches nothing new and cannot be unlocked.
-LOCKED = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "enable_external_access": "false",
-    "lock_configuration": "true",
-}
 #: Rows that are read and hashed at a time.
 _BATCH = 1 << 16
 

@@ -27,10 +27,10 @@ from routeyard.pipelines.common.isolation import (
     ProcessEnded,
     Worker,
 )
-from routeyard.pipelines.common.sql import quoted
+from routeyard.pipelines.common.sql import lock, quoted
 from routeyard.pipelines.common.staging import replacing
 from routeyard.pipelines.common.untrusted import literal
-from routeyard.pipelines.release.database import LOCKED, VIEWS, comment
+from routeyard.pipelines.release.database import VIEWS, comment
 from routeyard.pipelines.release.derived_tables import SUMMARIES, WIDE, numbered
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.storage import sealed
@@ -218,14 +218,7 @@ def connect(release: Path, *, memory_limit: str = "4GB") -> Any:
         _number(connection, views, summaries)
         _label_rates(connection, manifest.figures)
         allowed = ", ".join(map(quoted, [*views.values(), *summaries.values()]))
-        for setting in (
-            f"allowed_paths = [{allowed}]",
-            "temp_directory = ''",
-            f"memory_limit = {quoted(memory_limit)}",
-            "python_enable_replacements = false",
-            *(f"{name} = {value}" for name, value in LOCKED.items()),
-        ):
-            connection.execute(f"SET {setting}")
+        lock(connection, memory_limit, f"allowed_paths = [{allowed}]")
     except duckdb.Error as error:
         raise SourceError(
             f"the release cannot be opened: {str(error).splitlines()[0]}",

@@ -17,11 +17,10 @@ import pyarrow.parquet as pq
 
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import read_text, sha256
-from routeyard.pipelines.common.sql import runner
+from routeyard.pipelines.common.sql import LOCKED, runner
 from routeyard.pipelines.common.untrusted import RELEASED, physical_memory, reading
 from routeyard.pipelines.release.build import RenderCard
 from routeyard.pipelines.release.database import (
-    LOCKED,
     after,
     checksum_of,
     database_content,

@@ -99,9 +99,9 @@ def test_a_wide_table_with_any_names_of_models(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("who=arm", "'who=arm' is no role=column that is known"),
-        ("arm=a,arm=b", "'arm=b' is twice there"),
-        ("arm", "'arm' is no role=column that is known"),
+        ("who=arm", "each once, with a column; found 'who=arm'"),
+        ("arm=a,arm=b", "each once, with a column; found 'arm=b'"),
+        ("arm", "each once, with a column; found 'arm'"),
     ],
 )
 def test_what_is_no_mapping_is_refused_with_the_roles(said: str, words: str) -> None:
@@ -118,6 +118,23 @@ def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path: Pat
     assert "--map arm=COLUMN" in str(caught.value.next_step)
     with pytest.raises(SourceError, match="there is no column 'zig'"):
         read_results(path, parse_map(None, "zig,zug"))
+
+
+def test_a_model_whose_name_ends_in_a_sign(tmp_path: Path) -> None:
+    """The column was looked for as words: a name with a sign at its end was not found."""
+    path = tmp_path / "wide.csv"
+    lines = [f"c{n},{n % 2},{(n + 1) % 2}" for n in range(20)]
+    path.write_text("\n".join(["case,gpt (new),模型(一)", *lines]) + "\n")
+    table = read_results(path, parse_map("question=case", "gpt (new),模型(一)")).table
+    assert table.column("arm").unique().to_pylist() == ["gpt (new)", "模型(一)"]
+
+
+def test_init_refuses_a_mapping_beside_options_for_questions(tmp_path: Path, call: Call) -> None:
+    path = write(tmp_path / "t.csv", ("moteur", "cas", "points", "jetons"))
+    words = ("init", tmp_path / "mine.yaml", "--from", path, "--map", "arm=moteur")
+    done = call(*words, "--scorer", "numeric")
+    assert done.returncode == 2
+    assert "leave out the one or the other" in done.stderr
 
 
 def test_the_refusal_of_a_wide_table_prints_what_reads_it(tmp_path: Path) -> None:

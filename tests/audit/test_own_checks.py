@@ -53,6 +53,18 @@ def test_a_check_of_six_lines_finds_its_rows(tmp_path: Path, results: Path, call
     assert "zero_cost: grave; needs cost_usd" in listed
 
 
+def test_options_for_results_are_refused_beside_others(results: Path, call: Call) -> None:
+    folder = check(results.parent / "mine", CHECK)
+    for words in (
+        ("--labels", "--checks", folder),
+        ("--labels", "--map", "arm=model"),
+        ("--release", results.parent, "--models", "a,b"),
+    ):
+        done = call("audit", results, *words)
+        assert done.returncode == 2, done.stdout
+        assert "results, an import or a release for --checks" in done.stderr
+
+
 def test_a_check_without_its_columns_is_not_run(tmp_path: Path, results: Path) -> None:
     folder = check(tmp_path / "mine", CHECK.replace("needs: cost_usd", "needs: latency_s"))
     assert audit_path(results, own=own.checks_in(folder)).not_checked["dear"] == "latency_s"
@@ -62,13 +74,13 @@ def test_a_check_without_its_columns_is_not_run(tmp_path: Path, results: Path) -
     ("sql", "says"),
     [
         ("SELECT row FROM read_csv('/etc/passwd')", "file system operations are disabled"),
-        ("COPY answers TO '/tmp/never.csv'", "it is no SELECT"),
-        ("ATTACH '/tmp/never.duckdb'", "it is no SELECT"),
-        ("INSTALL httpfs", "it is no SELECT"),
+        ("COPY answers TO '/tmp/never.csv'", "expected one SELECT"),
+        ("ATTACH '/tmp/never.duckdb'", "expected one SELECT"),
+        ("INSTALL httpfs", "expected one SELECT"),
         ("SELECT row FROM 'https://example.org/x.parquet'", "cannot be run"),
         ("SELECT max(hash(range)) AS row FROM range(10_000_000_000_000)", "more time than it may"),
-        ("SELECT row FROM answers; DROP VIEW answers", "cannot be run"),
-        ("SELECT row + 100 AS row FROM answers", "none of `answers`"),
+        ("SELECT row FROM answers; DROP VIEW answers", "expected one SELECT"),
+        ("SELECT row + 100 AS row FROM answers", "rows that `answers` does not have"),
         ("SELECT question FROM answers", "cannot be run"),
         ("SELEC row", "syntax error"),
     ],
@@ -89,9 +101,18 @@ def test_a_check_that_does_anything_else_is_stopped(
     ("text", "says"),
     [
         ("SELECT row FROM answers", "the head of a check has the lines"),
-        (CHECK.replace("grave", "fatal"), "severity: 'fatal' is none of grave, doubt, note"),
-        (CHECK.replace("mends: cost", "mends: all"), "mends: 'all' is none of"),
-        (CHECK.replace("needs: cost_usd", "needs: cost"), "needs: 'cost' is none of arm, question"),
+        (
+            CHECK.replace("grave", "fatal"),
+            "severity: expected one of grave, doubt, note; found 'fatal'",
+        ),
+        (
+            CHECK.replace("mends: cost", "mends: all"),
+            "mends: expected one of score, cost, nothing; found 'all'",
+        ),
+        (
+            CHECK.replace("needs: cost_usd", "needs: cost"),
+            "needs: expected one of arm, question, .*; found 'cost'",
+        ),
     ],
 )
 def test_a_head_that_says_something_else_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -103,6 +124,8 @@ def test_a_head_that_says_something_else_is_refused(tmp_path: Path, text: str, s
 
 def test_a_check_beside_a_recipe_is_a_gate_of_its_build(tmp_path: Path, call: Call) -> None:
     recipe = small_recorded.write(tmp_path)
+    (tmp_path / "checks").mkdir()  # somebody's folder without checks is none of the build's
+    assert call("build", recipe, "--workspace", tmp_path / "first").returncode == 0
     head = CHECK.rpartition("SELECT")[0].replace("needs: cost_usd", "needs: text")
     folder = check(tmp_path / "checks", head + "SELECT row FROM answers WHERE text = 'x'")
     words = ("build", recipe, "--workspace", tmp_path / "yard")

@@ -23,10 +23,9 @@ from routeyard.pipelines.ingest.importers.reading import (
     newest_first,
 )
 from routeyard.pipelines.ingest.results.arms import (
-    ROLES,
     Assigned,
     as_map,
-    score_columns,
+    is_score,
     unmelted,
     why_aggregate,
     why_pairs,
@@ -55,6 +54,7 @@ from routeyard.pipelines.ingest.results.record_sets import (
 from routeyard.pipelines.ingest.results.values import (
     ASKED,
     CACHED,
+    ROLES,
     ReadingNote,
     ScoreScale,
     amount,
@@ -752,7 +752,8 @@ def _refusal(refused: list[_Refused], path: Path) -> SourceError:
     )
     why, where, wide = "", str(path), ""
     if most_rows is not None:
-        scores = score_columns(most_rows.group.table())
+        table = most_rows.group.table()
+        scores = [n for n in table.column_names if n[0] != "(" and is_score(table, n)]
         wide = f"; or, of a column for each model: --models {','.join(scores)}" if scores else ""
         columns = ", ".join(sorted(most_rows.group.columns)[:20])
         why = f": {most_rows.why}"

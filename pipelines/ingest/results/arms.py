@@ -19,6 +19,7 @@ from routeyard.pipelines.ingest.results.values import (
     FIGURE_NAMES,
     FIGURE_VALUES,
     LANGUAGES,
+    ROLES,
     Column,
     ReadingNote,
     amount,
@@ -124,7 +125,7 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
         model, field = _split(name, table.column_names)
         if model is not None and field is not None:
             fields[model].setdefault(field, name)
-        elif ("." not in name or _ends_with_model(name)) and _is_score(table, name):
+        elif ("." not in name or _ends_with_model(name)) and is_score(table, name):
             bare.append(name)
     bare = _without_figures(table, _named_with_model(table, fields, bare))
     fields = _without_parent(fields)
@@ -245,7 +246,7 @@ def _field(name: str) -> str | None:
     return min(ranked)[1] if ranked else None
 
 
-def _is_score(table: pa.Table, name: str) -> bool:
+def is_score(table: pa.Table, name: str) -> bool:
     """Whether a column can be a model's scores: no id, no setting, no other known figure."""
     if pattern("lower").search(name):
         return False
@@ -355,13 +356,6 @@ class Assigned:
         return [n for n in self.table.column_names if n not in held and n[:1] != "("]
 
 
-#: What `--map` names, in the words of everybody's tables.
-ROLES = (
-    "arm", "question", "suite", "sample", "score", "text", "prompt", "reference", "status", "error",
-    "cost", "prompt_tokens", "completion_tokens", "latency", "served_model", "split",
-)  # fmt: skip
-
-
 def as_map(columns: Mapping[str, str]) -> str:
     """The options that say what was read from where; of columns of the source alone."""
     named = [f"{role}={columns[role]}" for role in ROLES if columns.get(role, "(")[0] != "("]
@@ -374,25 +368,20 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
 
 
-def score_columns(table: pa.Table) -> list[str]:
-    """The source's columns that can be scores."""
-    return [n for n in table.column_names if not n.startswith("(") and _is_score(table, n)]
-
-
 def impose(done: Assigned, mapping: Mapping[str, str]) -> str | None:
     """Give roles the columns that a person names; returns the first column that is not there."""
     for role, column in mapping.items():
-        names = [n for n in done.table.column_names if re.search(rf"\b{re.escape(n)}\b", column)]
+        names = done.table.column_names
         if role == "models":
             models = {name.strip(): {"score": name.strip()} for name in column.split(",")}
             if missing := next((name for name in models if name not in names), None):
                 return missing
-            for name in done.table.column_names:
+            for name in names:
                 held = None if name in models else model_in(name, {m.lower(): m for m in models})
                 if held is not None and (field := _field(held[1])) is not None:
                     models[held[0]].setdefault(field, name)
             _unpivoted(done, models, sure=True)
-        elif column in done.table.column_names:
+        elif column in names:
             done.roles[role] = column
         elif column.startswith("="):
             done.derive(role, pa.array([column[1:]] * done.table.num_rows))
@@ -400,7 +389,8 @@ def impose(done: Assigned, mapping: Mapping[str, str]) -> str | None:
             return column
         else:
             value = compile_field(column, where=f"--map {role}")
-            done.derive(role, column_of([value(row) for row in done.table.to_pylist()]), names)
+            used = [n for n in names if re.search(rf"(?<!\w){re.escape(n)}(?!\w)", column)]
+            done.derive(role, column_of([value(row) for row in done.table.to_pylist()]), used)
     return None
 
 

@@ -25,6 +25,10 @@ _TABLE, _SAID = (
 )
 
 
+#: Roles that `--map` names; the others of the table are parts of a question or of an arm.
+ROLES = [role for role in _TABLE if role not in ("attempt", "setting", "part", "aggregate")]
+
+
 def vocabulary(name: str) -> tuple[str, ...]:
     """Words of that name in `words.yaml`."""
     return tuple(_SAID["words"][name])

@@ -228,7 +228,7 @@ def test_a_log_of_no_listed_format_is_refused_with_its_keys_and_the_option(tmp_p
         read_log(path)
     assert "wann, wer, rein, raus" in str(caught.value.where)
     assert "--map arm=KEY" in str(caught.value.next_step)
-    with pytest.raises(BadInput, match="'who=wer' is no role=column"):
+    with pytest.raises(BadInput, match="each once, with a column; found 'who=wer'"):
         read_log(path, named="who=wer")
 
 
