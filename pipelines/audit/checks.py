@@ -252,10 +252,8 @@ def effect(answers: Answers, finding: Found, mends: Mends) -> Effect:
         return _leaderboard_change(answers.arms, finding.before, finding.after, "score")
     if mends == "nothing" or not len(finding.rows):
         return "the leaderboard stays as it is", 0, 0.0
-    values, arm = (
-        answers.numbers("score" if mends == "score" else "cost_usd").copy(),
-        answers.arm.copy(),
-    )
+    values = answers.numbers("score" if mends == "score" else "cost_usd").copy()
+    arm = answers.arm.copy()
     before = means(arm, values, len(answers.arms))
     if finding.swap is None:
         values[finding.rows] = np.nan
