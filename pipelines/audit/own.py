@@ -8,11 +8,14 @@ if it likes. `answers` has the columns of `RECORDING` and `row`.
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
-from collections import defaultdict
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -88,19 +91,20 @@ def _check(path: Path) -> AuditCheck:
     return AuditCheck.of_sql(path.stem, sql, head, partial(_found, path, sql, head["says"]))
 
 
-def _stored(answers: Answers) -> tempfile.TemporaryDirectory[str]:
-    """A folder with the answers and their numbers, for all checks; it goes with the answers."""
-    folder = tempfile.TemporaryDirectory(prefix="routeyard-check-")
+def _stored(answers: Answers) -> Path:
+    """A file with the answers and their numbers, for all checks; it goes with the answers."""
+    folder = tempfile.mkdtemp(prefix="routeyard-check-")
+    weakref.finalize(answers, shutil.rmtree, folder, ignore_errors=True)
     table = answers.table.append_column("row", pa.array(np.arange(len(answers))))
-    file = str(Path(folder.name, "answers.arrow"))
-    with pa.OSFile(file, "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+    file = Path(folder, "answers.arrow")
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
         out.write_table(table)
-    return folder
+    return file
 
 
 def _found(path: Path, sql: str, says: str, answers: Answers) -> Iterator[Found]:
     """What a check selects, by whom it is about; `{n}` and `{of}` in its sentence are counts."""
-    file = Path(answers.cached("stored", _stored).name, "answers.arrow")
+    file: Path = answers.cached("stored", _stored)
     # The file is mapped into memory.
     limits = replace(_WORKER.limits, memory=_WORKER.limits.memory + file.stat().st_size)
     try:
@@ -110,12 +114,9 @@ def _found(path: Path, sql: str, says: str, answers: Answers) -> Iterator[Found]
             f"the check cannot be run: {str(error).splitlines()[0]}", where=str(path),
             next_step="it is one SELECT over `answers` that gives `row`, without files and network",
         ) from None  # fmt: skip
-    by_about = defaultdict(list)
-    for about, row in selected:
-        by_about[str(about)].append(row)
-    for about, found in by_about.items():
-        places = np.array(found, dtype=np.int64)
+    for about, group in groupby(selected, key=itemgetter(0)):
+        places = np.array([row for _, row in group], dtype=np.int64)
         if places.min() < 0 or places.max() >= len(answers):
             raise BadInput("the check gives rows that `answers` does not have", where=str(path))
         sentence = says.replace("{n}", f"{len(places):,}").replace("{of}", f"{len(answers):,}")
-        yield Found(about, sentence, np.unique(places))
+        yield Found(str(about), sentence, np.unique(places))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -135,3 +136,15 @@ def test_a_check_beside_a_recipe_is_a_gate_of_its_build(tmp_path: Path, call: Ca
     done = call(*words)
     assert done.returncode == 3, done.stdout
     assert "audit:dear: careful: 1 of 23 answers" in done.stderr + done.stdout
+
+
+def test_the_answers_of_a_check_lie_on_disk_no_longer_than_they_are_used(
+    tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "disk"))
+    (tmp_path / "disk").mkdir()
+    page = audit_path(results, own=own.checks_in(check(tmp_path / "mine", CHECK)))
+    assert "dear" in {finding.kind for finding in page.findings}
+    del page
+    gc.collect()  # pytest turns what is left to the garbage collector into an error
+    assert not list((tmp_path / "disk").glob("routeyard-check-*"))
