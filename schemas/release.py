@@ -196,6 +196,7 @@ RECORDING = pa.schema(
         ("split", pa.string()),  # train, validation or test, where the source says so
         ("at", pa.string()),  # where a person finds the row: file and line, or key
         ("further_columns", pa.map_(pa.string(), pa.string())),  # of no role: short values
+        ("further_scores", pa.map_(pa.string(), pa.float64())),  # that should equal the score
     ]
 )
 

@@ -355,7 +355,8 @@ def _common_part(one: str, other: str) -> float:
 @contextmanager
 def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
     """What a check of `recording.sql` finds over the answers, by its kind."""
-    texts = ("text", "error", "reference", "served_model", "sample", "split", "further_columns")
+    texts = ("text", "error", "reference", "served_model", "sample", "split", "further_columns",
+             "further_scores")  # fmt: skip
     figures = ("score", "cost_usd", "prompt_tokens", "completion_tokens", "latency_s")
     made: dict[str, Any] = {name: answers.texts(name) for name in texts}
     made |= {name: pa.array(answers.numbers(name), from_pandas=True) for name in figures}

@@ -70,9 +70,15 @@ def checks_in(folder: Path) -> list[AuditCheck]:
     Raises:
         BadInput: the folder has no check, or a head says something else.
     """
+    from routeyard.pipelines.audit.checks import CHECKS
+
     paths = sorted(folder.glob("*.sql"))
     if not paths:
-        raise BadInput("there is no check (*.sql)", where=str(folder), next_step="name a folder")
+        what = "there is no check (*.sql)" if folder.is_dir() else "there is no such folder"
+        raise BadInput(what, where=str(folder), next_step="name a folder of checks")
+    if taken := {check.kind for check in CHECKS} & {path.stem for path in paths}:
+        where, names = str(folder), ", ".join(sorted(taken))
+        raise BadInput(f"built-in checks are called {names}", where=where, next_step="rename them")
     return [_check(path) for path in paths]
 
 
@@ -82,6 +88,9 @@ def _check(path: Path) -> AuditCheck:
         head = head_of(sql, _HEAD, path.name)
     except ValueError as error:
         raise BadInput(str(error), where=str(path), next_step="write them in this order") from None
+    if other := {*re.findall(r"\{(.*?)\}", head["says"])} - {"n", "of"}:
+        says = f"says: expected {{n}} (rows) and {{of}} (answers); found {{{min(other)}}}"
+        raise BadInput(says, where=str(path))
     columns = (*RECORDING.names, "nothing")
     known = {"severity": get_args(Severity), "mends": get_args(Mends), "needs": columns}
     for word, values in known.items():

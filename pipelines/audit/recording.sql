@@ -7,6 +7,7 @@
 
 -- name: macros
 CREATE MACRO spelled(name) AS regexp_replace(lower(split_part(name, '/', -1)), '[^a-z0-9]+', '', 'g');
+CREATE MACRO undated(name) AS spelled(regexp_replace(name, '[-@:_]20\d\d-?\d\d-?\d\d$', ''));
 -- A text in lower case without signs of LaTeX and marks around it; its number, signed and without a unit.
 CREATE MACRO bare(said) AS trim(lower(
     regexp_replace(said, '\\(?:text|mathrm|mathbf)\b|[\\{}$]', '', 'g')), E' \t\r\n."\'`*');
@@ -14,6 +15,10 @@ CREATE MACRO numeral(said) AS nullif(regexp_extract(
     said, '^[-−]?[$€£]? ?(\d[\d,]*(?:\.\d+)?) ?(?:[a-z°²³]{1,12}|[%$€£])?$', 1), '');
 CREATE MACRO amount(said) AS CASE WHEN regexp_matches(said, '^[-−]') THEN '-' ELSE '' END
     || regexp_replace(replace(numeral(said), ',', ''), '\.0*$', '');
+-- Whether a column's name says how the model ended, and nothing of who graded it.
+CREATE MACRO of_the_model(name) AS regexp_matches(lower(name),
+    'refus|abstain|declin|format|step|turn|limit|length|trunc|finish|stop|budget|loop|gave_?up|attempt|tool|empty')
+    AND NOT regexp_matches(lower(name), 'judge|grad|pars|scor|eval|extract|verif|check|valid|error|fail');
 -- The beginning of a text without what differs between two errors of one cause: numbers of requests, hashes, times.
 CREATE MACRO opening(said) AS regexp_replace(
     regexp_replace(regexp_replace(lower(said[:320]), '\s\s+|[^\S ]', ' ', 'g'), '[0-9a-f]{8,}|\d{3,}', '…', 'g'),
@@ -621,12 +626,12 @@ FROM entries JOIN (SELECT key, count(DISTINCT coalesce(value, '')) AS kinds FROM
 -- needs: score, further_columns
 -- severity: doubt
 -- mends: score
--- key: collect.recorded[].fields.status: this column, so that these answers are missing
+-- key: collect.recorded[].fields.status, or --map: "status={{ 'ungraded' if COLUMN == 'VALUE' else 'ok' }}"
 -- A value of an unnamed column under which no answer is right, where the others, of the same questions and of the
 -- same arm and suite, are right more often than chance leaves out: were they graded? Where all others are right, the
 -- column repeats the score. It is another score where the other arms fail at these questions too, the more so where
 -- it covers most of what is wrong, and, of several numbers, where a larger one is right. On a share that differs
--- between arms the ranking depends.
+-- between arms the ranking depends. A column whose name says how the model itself ended is noted alone.
 WITH usable AS (
     SELECT *, score > 0 AS correct, (sum((score > 0)::INTEGER) OVER own - (score > 0)::INTEGER)
            / nullif(count(*) OVER own - 1, 0) AS of_others, try_cast(value AS DOUBLE) AS figure
@@ -663,12 +668,14 @@ WITH usable AS (
            sum(n * of_these) FILTER (of_rest IS NOT NULL) / nullif(sum(n * of_rest), 0) AS ease
     FROM arms GROUP BY name, value
 )
-SELECT suspects.name AS about, suspects.rows, CASE WHEN uneven THEN 'grave' END AS severity,
-       format('none of the {:,} answers with {} is right, and of the others {:.0f} %: were they graded?{}', n,
+SELECT suspects.name AS about, suspects.rows, CASE WHEN of_models THEN 'note' WHEN uneven THEN 'grave' END AS severity,
+       format('none of the {:,} answers with {} is right, and of the others {:.0f} %: {}{}', n,
               coalesce(repr(suspects.value), 'nothing there'), 100 * correct / others,
+              CASE WHEN of_models THEN 'did the model fail, or was it not graded?' ELSE 'were they graded?' END,
               CASE WHEN uneven THEN format(' They are {:.0f} % of {}, of other arms down to {:.0f} %', 100 * most,
                                            arm_name, 100 * least) ELSE '' END) AS says
-FROM suspects JOIN spread ON spread.name = suspects.name AND spread.value IS NOT DISTINCT FROM suspects.value
+FROM (SELECT *, of_the_model(name) AS of_models FROM suspects) AS suspects
+    JOIN spread ON spread.name = suspects.name AND spread.value IS NOT DISTINCT FROM suspects.value
 WHERE ease >= CASE WHEN n > 0.6 * (n + others - correct) THEN 0.9 ELSE 0.5 END
     AND (SELECT count(*) = 2 AND max(chance) <= ln(1e-5) FROM chances
        WHERE chances.name = suspects.name AND chances.value IS NOT DISTINCT FROM suspects.value AND chance IS NOT NULL)
@@ -680,10 +687,15 @@ ORDER BY suspects.name, suspects.value
 -- mends: score
 -- key: collect.recorded[].fields.model: the column that is right, or .served_model
 -- An unnamed column that names the row's own arm in most rows, and another arm in the rest.
-WITH named AS (
-    SELECT rest.*, same.arm_name AS says_arm, spelled(value) = spelled(rest.arm_name) AS own
-    FROM rest JOIN (SELECT DISTINCT arm_name FROM a) AS same ON spelled(value) = spelled(same.arm_name)
-    WHERE value <> ''
+WITH arms AS (
+    SELECT DISTINCT arm_name, spelled(arm_name) AS exact, undated(arm_name) AS short FROM a
+), spellings AS (
+    SELECT value, coalesce(exact.arm_name, short.arm_name) AS says_arm
+    FROM (SELECT DISTINCT value FROM rest WHERE value <> '') LEFT JOIN arms AS exact ON exact.exact = spelled(value)
+        LEFT JOIN (FROM arms QUALIFY count(*) OVER (PARTITION BY short) = 1) AS short ON short.short = undated(value)
+    WHERE says_arm IS NOT NULL
+), named AS (
+    SELECT rest.*, says_arm, says_arm = arm_name AS own FROM rest JOIN spellings USING (value)
 ), mostly AS (
     SELECT name FROM named GROUP BY name HAVING count(*) FILTER (own) > 0.5 * (
         SELECT count(value) FROM rest WHERE rest.name = named.name) AND NOT bool_and(own)
@@ -705,6 +717,11 @@ WITH said AS (
                    {'measure': 'prompt_tokens', 'recorded': prompt_tokens},
                    {'measure': 'completion_tokens', 'recorded': completion_tokens}], recursive := true)
     FROM rest WHERE kinds > 1
+    UNION ALL BY NAME
+    SELECT row, key AS name, value::INTEGER::VARCHAR AS value, value AS figure, 'score' AS measure, score AS recorded
+    FROM (SELECT row, score, unnest(map_entries(further_scores), recursive := true)
+          FROM a WHERE further_scores IS NOT NULL)
+    WHERE value IN (0, 1) AND score IN (0, 1)
 ), compared AS (
     SELECT *, abs(figure - recorded) <= greatest(0.001 * abs(recorded), 1e-9
         + CASE WHEN contains(value, '.') THEN 0.5 * 10.0 ** -length(split_part(value, '.', 2)) ELSE 0 END) AS alike
@@ -721,7 +738,7 @@ HAVING count(*) >= 20 AND avg(alike::INTEGER) >= 0.95 AND NOT bool_and(alike) AN
     ELSE count(DISTINCT recorded) >= 5 END
 
 -- name: score_contradicted
--- needs: score, further_columns
+-- needs: score
 -- severity: doubt
 -- mends: score
 -- key: collect.recorded[].fields.score: the column that is right
@@ -764,7 +781,7 @@ WITH measured AS (
     FROM counted GROUP BY part, side, suite, cell, arm
     HAVING count(*) >= 30 AND quantile_disc(size, 0.9) > 1.5 * quantile_disc(size, 0.1)
 ), beside AS (
-    SELECT *, median(follows) OVER own AS others, count(*) OVER own AS arms
+    SELECT *, CASE count(*) OVER own WHEN 2 THEN max(follows) OVER own ELSE median(follows) OVER own END AS others
     FROM orders WINDOW own AS (PARTITION BY part, suite)
 )
 SELECT part, arm, arm_name AS about, list(row ORDER BY row) AS rows,
@@ -776,7 +793,7 @@ SELECT part, arm, arm_name AS about, list(row ORDER BY row) AS rows,
        format('its {} tokens do not follow the length of its texts (correlation {:.2f}, the other arms'' {:.2f})', side,
               follows, others) AS says
 FROM beside JOIN (SELECT row, part, cell, arm_name FROM counted) USING (part, cell)
-WHERE arms >= 3 AND follows < least AND others >= usual AND (part, arm) NOT IN (SELECT (part, arm) FROM constants)
+WHERE follows < least AND others >= usual AND (part, arm) NOT IN (SELECT (part, arm) FROM constants)
 GROUP BY part, side, cell, arm, arm_name, follows, others
 
 -- name: leak

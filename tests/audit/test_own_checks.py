@@ -106,6 +106,7 @@ def test_a_check_that_does_anything_else_is_stopped(
             CHECK.replace("grave", "fatal"),
             "severity: expected one of grave, doubt, note; found 'fatal'",
         ),
+        (CHECK.replace("{of}", "{total}"), r"says: expected \{n\} .*; found \{total\}"),
         (
             CHECK.replace("mends: cost", "mends: all"),
             "mends: expected one of score, cost, nothing; found 'all'",
@@ -148,3 +149,10 @@ def test_the_answers_of_a_check_lie_on_disk_no_longer_than_they_are_used(
     del page
     gc.collect()  # pytest turns what is left to the garbage collector into an error
     assert not list((tmp_path / "disk").glob("routeyard-check-*"))
+
+
+def test_a_folder_without_checks_and_names_of_built_in_ones_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such folder"):
+        own.checks_in(tmp_path / "none")
+    with pytest.raises(BadInput, match="built-in checks are called zero_cost"):
+        own.checks_in(check(tmp_path / "mine", CHECK, name="zero_cost"))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from routeyard.flows.audits import audit_path
+from tests.conftest import Call
 
 Row = dict[str, Any]
 ARMS = {"oak-large": 0.8, "elm-mid": 0.65, "fir-mini": 0.5, "ash-nano": 0.4}
@@ -120,6 +121,37 @@ def test_a_flag_on_a_third_of_all_rows_is_a_doubt_and_the_ranking_is_told(tmp_pa
     assert "oak-large: accuracy" in says
 
 
+@pytest.mark.parametrize("name", ["refused", "abstained", "hit_max_steps", "format_followed"])
+def test_a_flag_of_how_the_model_itself_ended_is_noted_alone(tmp_path: Path, name: str) -> None:
+    """A refusal is wrong, and one model refuses more often than another."""
+    random = np.random.default_rng(3)
+    rows = honest()
+    for row in rows:
+        row[name] = bool(random.random() < (0.3 if row["model"] == "elm-mid" else 0.02))
+        row["score"] = 0 if row[name] else row["score"]
+    path = tmp_path / "ended.jsonl"
+    findings(path, rows)
+    severities = {f.severity for f in audit_path(path).findings if f.kind in NEW}
+    assert severities <= {"note"}
+
+
+def test_the_line_that_a_finding_prints_leaves_its_rows_out(tmp_path: Path, call: Call) -> None:
+    """A flag by itself is no status: `True` says neither that an answer is there nor that not."""
+    rows = [row | {"judge_down": number % 3 == 0} for number, row in enumerate(honest())]
+    for row in rows:
+        row["score"] *= not row["judge_down"]
+    path = tmp_path / "down.csv"
+    (says,) = findings(path, rows)["never_right"]
+    assert says.startswith("judge_down")
+    refused = call("audit", path, "--map", "status=judge_down")
+    assert refused.returncode == 2
+    line = "status={{ 'ungraded' if judge_down == 'True' else 'ok' }}"
+    assert f'--map "{line}"' in refused.stderr
+    mended = json.loads(call("audit", path, "--json", "--map", line).stdout)
+    assert "never_right" not in {item["kind"] for item in mended["findings"]}
+    assert "ungraded_as_wrong" in {item["kind"] for item in mended["findings"]}
+
+
 def test_a_column_that_repeats_the_score_is_none(tmp_path: Path) -> None:
     rows = [row | {"outcome_word": "good" if row["score"] else "bad"} for row in honest()]
     assert not NEW & findings(tmp_path / "repeats.csv", rows).keys()
@@ -140,6 +172,8 @@ def test_rows_whose_column_names_another_arm(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "measure"),
     [
+        ("score_contradicted", "is_correct", "score"),
+        ("score_contradicted", "verdict", "score"),
         ("score_contradicted", "final_label", "score"),
         ("usage_contradicted", "billed_dollars_x", "cost"),
         ("usage_contradicted", "n_out", "completion_tokens"),
@@ -159,6 +193,52 @@ def test_a_column_that_equals_a_figure_but_in_some_rows(
     found = findings(tmp_path / "contradicts.csv", rows)
     assert kind in found, found
     assert repr(name) in found[kind][0]
+
+
+def test_a_verdict_on_another_scale_that_differs_in_some_rows(tmp_path: Path) -> None:
+    rows = [
+        row | {"outcome": 100 * (row["score"] if number % 40 else 1 - row["score"])}
+        for number, row in enumerate(honest())
+    ]
+    found = findings(tmp_path / "hundred.csv", rows)
+    assert "'outcome'" in found["score_contradicted"][0], found
+
+
+def test_two_metrics_of_an_answer_are_two_scores(tmp_path: Path) -> None:
+    rows = [
+        row | {"exact_match": row["score"], "f1": row["score"] if number % 40 else 1}
+        for number, row in enumerate(honest())
+    ]
+    for row in rows:
+        del row["score"]
+    assert not NEW & findings(tmp_path / "metrics.csv", rows).keys()
+
+
+@pytest.mark.parametrize("name", ["acme/{}-2024-08-06", "{}@20240806", "{}"])
+def test_another_arm_is_known_by_its_providers_spelling(tmp_path: Path, name: str) -> None:
+    rows = honest()
+    for number, row in enumerate(rows):
+        foreign = row["model"] == "fir-mini" and number % 8 < 3
+        row["made_by"] = name.format("oak-large" if foreign else row["model"])
+    (says,) = findings(tmp_path / "spelled.jsonl", rows)["other_arm_named"]
+    assert "oak-large" in says
+
+
+@pytest.mark.parametrize(
+    ("name", "severity"), [("o1.preview", "doubt"), ("o1_preview", "doubt"), ("zog", "note")]
+)
+def test_a_column_beside_those_of_models_is_asked_about(
+    tmp_path: Path, name: str, severity: str
+) -> None:
+    random = np.random.default_rng(1)
+    path = tmp_path / "wide.csv"
+    head = ["id", "gpt-4o", "claude-3.5-sonnet", name]
+    lines = [[f"q{q}", *map(str, random.integers(0, 2, 3))] for q in range(60)]
+    path.write_text("".join(",".join(line) + "\n" for line in [head, *lines]))
+    asked = [f for f in audit_path(path).findings if repr(name) in f.says]
+    assert [f.severity for f in asked] == [severity]
+    models = "gpt-4o,claude-3.5-sonnet," + name
+    assert audit_path(path, {"models": models}).looked_at["arms"] == 3
 
 
 def _constant(row: Row, random: np.random.Generator) -> None:
@@ -197,4 +277,7 @@ def test_invented_counts_are_named_with_their_arm(
         if row["model"] == "ash-nano":
             invent(row, random)
     found = findings(tmp_path / "metering.csv", rows)
+    assert [says.partition(":")[0] for says in found["tokens_unlike_texts"]] == ["ash-nano"], found
+    two = [row for row in rows if row["model"] in ("ash-nano", "oak-large")]
+    found = findings(tmp_path / "two.csv", two)
     assert [says.partition(":")[0] for says in found["tokens_unlike_texts"]] == ["ash-nano"], found

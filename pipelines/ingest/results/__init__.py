@@ -26,6 +26,7 @@ from routeyard.pipelines.ingest.results.arms import (
     Assigned,
     as_map,
     is_score,
+    quoted,
     unmelted,
     why_aggregate,
     why_pairs,
@@ -54,12 +55,15 @@ from routeyard.pipelines.ingest.results.record_sets import (
 from routeyard.pipelines.ingest.results.values import (
     ASKED,
     CACHED,
+    FAMILY,
     ROLES,
+    Column,
     ReadingNote,
     ScoreScale,
     amount,
     cached_notes,
     factor,
+    is_right_or_wrong,
     is_weak,
     numbers,
     plain,
@@ -257,10 +261,11 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
             if (more := scored(done, name, groups, aloud=False)) is not None:
                 others[name] = more
     unread = unread_columns(done, around)
-    if (rest := _rest(done, unread)) is not None:
-        columns["further_columns"] = rest
+    if "success_list" not in table.column_names:  # columns that we made
+        columns |= _maps("further_columns", _rest(done, unread), len(table))
+        columns |= _maps("further_scores", _verdicts(done, others), len(table))
     result = recording(columns)
-    done.notes += _unread_notes(unread)
+    done.notes += [*_unread_notes(unread), *_unread_models(done, unread)]
     if "status" not in done.roles and "error" not in done.roles:
         _unread_status(done, around, result)
     _unknown_status(done, result)
@@ -326,24 +331,45 @@ def unread_columns(done: Assigned, around: set[str]) -> list[str]:
 _SHORT, _KINDS, _MOST = 80, 50, 1 << 27
 
 
-def _rest(done: Assigned, unread: Sequence[str]) -> pa.Array | None:
-    """Of each row the columns that no role took, those of flags, words and numbers."""
+def _rest(done: Assigned, unread: Sequence[str]) -> dict[str, Column]:
+    """The columns that no role took, those of flags, words and numbers."""
     flags = [n for n in done.others if plain(n.rpartition(".")[2]) in vocabulary("flags")]
-    columns = {}
+    columns: dict[str, Column] = {}
     for name in [*unread, *flags]:
         values = texts(done.table.column(name))
         few = len(pc.unique(values)) <= _KINDS and (pc.max(pc.utf8_length(values)).as_py() or 0)
         if 0 < few <= _SHORT or numbers(done.table.column(name), amount) is not None:
             columns[name] = values
-    n = done.table.num_rows
+    return columns
+
+
+def _verdicts(done: Assigned, scores: Mapping[str, pa.Array]) -> dict[str, Column]:
+    """The further scores that by their names say what the score says: right or wrong."""
+    names = [done.roles.get("score", ""), *scores]
+    same = [n for n in names if plain(n.rpartition(".")[2]) in vocabulary("verdicts")]
+    return {n: pa.chunked_array([scores[n]]) for n in same[1:]} if names[:1] == same[:1] else {}
+
+
+def _maps(name: str, columns: Mapping[str, Column], n: int) -> dict[str, pa.Array]:
+    """A column of maps, of each row its values in some columns; none where that is too much."""
     names = [*columns][: _MOST // max(n, 1)]
-    if not names or "success_list" in done.table.column_names:  # columns that we made
-        return None
-    flat = pa.concat_arrays([part for name in names for part in columns[name].chunks])
+    if not names:
+        return {}
+    flat = pa.concat_arrays([part for key in names for part in columns[key].chunks])
     places = np.arange(len(names) * n).reshape(len(names), n).T.ravel()
     keys = pa.array(names).take(pa.array(np.tile(np.arange(len(names)), n)))
     offsets = pa.array(np.arange(0, len(places) + 1, len(names)), pa.int32())
-    return pa.MapArray.from_arrays(offsets, keys, flat.take(pa.array(places)))
+    return {name: pa.MapArray.from_arrays(offsets, keys, flat.take(pa.array(places)))}
+
+
+def _unread_models(done: Assigned, unread: Sequence[str]) -> Iterator[ReadingNote]:
+    """Ask of columns of 0 and 1 beside columns of models: they may be other models' scores."""
+    for name in unread if done.per_question else ():
+        if is_right_or_wrong(done.table.column(name)):
+            like = FAMILY.search(name.replace("_", "-")) is not None
+            says = f"{name!r} holds 0 and 1 as the models' columns do and was not read"
+            then = ": is it a model? `--models a,b,c` names all columns of models"
+            yield ReadingNote("unread" if like else "question", says + then, about="arm")
 
 
 def _unread_notes(free: Sequence[str]) -> list[ReadingNote]:
@@ -754,7 +780,8 @@ def _refusal(refused: list[_Refused], path: Path) -> SourceError:
     if most_rows is not None:
         table = most_rows.group.table()
         scores = [n for n in table.column_names if n[0] != "(" and is_score(table, n)]
-        wide = f"; or, of a column for each model: --models {','.join(scores)}" if scores else ""
+        line = quoted(",".join(scores))
+        wide = f"; or, of a column for each model: --models {line}" if len(scores) > 1 else ""
         columns = ", ".join(sorted(most_rows.group.columns)[:20])
         why = f": {most_rows.why}"
         where = f"{path} ({most_rows.group.files[0]}; columns {columns})"

@@ -41,6 +41,7 @@ from routeyard.pipelines.ingest.results.values import (
     texts,
     vocabulary,
 )
+from routeyard.schemas.errors import BadInput
 
 # Tables with columns for each model, as one row per answer.
 
@@ -360,10 +361,10 @@ def as_map(columns: Mapping[str, str]) -> str:
     """The options that say what was read from where; of columns of the source alone."""
     named = [f"{role}={columns[role]}" for role in ROLES if columns.get(role, "(")[0] != "("]
     given = [("--map", ",".join(named)), ("--models", columns.get("models"))]
-    return " ".join(f"{option} {_quoted(value)}" for option, value in given if value)
+    return " ".join(f"{option} {quoted(value)}" for option, value in given if value)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A word of a command line, as a person would quote it."""
     return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
 
@@ -391,7 +392,23 @@ def impose(done: Assigned, mapping: Mapping[str, str]) -> str | None:
             value = compile_field(column, where=f"--map {role}")
             used = [n for n in names if re.search(rf"(?<!\w){re.escape(n)}(?!\w)", column)]
             done.derive(role, column_of([value(row) for row in done.table.to_pylist()]), used)
+        if role == "status":
+            _check_status(done, column)
     return None
+
+
+def _check_status(done: Assigned, column: str) -> None:
+    """Refuse a flag as a status: which of its values means that there is no answer?"""
+    values = pc.unique(done.table.column(done.roles["status"])).drop_null().to_pylist()
+    if values and {str(value).lower() for value in values} <= {*vocabulary("yes_or_no")}:
+        name = column if column.isidentifier() else "COLUMN"
+        raise BadInput(
+            f"a status is a word (ok, error, refused, ungraded, …); {column!r} says "
+            f"{' or '.join(sorted(map(repr, values))[:3])}",
+            where="--map status",
+            next_step=f"say what a value means: --map \"status={{{{ 'ungraded' if {name} == "
+            f"{max(values, key=str)!r} else 'ok' }}}}\"",
+        )
 
 
 def _family(table: pa.Table, name: str) -> float:
