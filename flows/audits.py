@@ -326,7 +326,7 @@ def audit_path(
         return audit_release(path, own)
     if is_import(path):
         table = imported_recording(path)
-        return _page(path.name, "the import", audit_recording(table, own=own), table)
+        return _page(path.name, "the import", audit_recording(table, own=own))
     from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
     check_audit(path)
@@ -342,7 +342,7 @@ def audit_path(
     result = audit_recording(read.table, own=own)
     notes = tuple(str(note.says) for note in read.notes)
     more = reading_findings(read.notes)
-    return _page(path.name, f"{read.layout} results", result, read.table, more, notes=notes)
+    return _page(path.name, f"{read.layout} results", result, more, notes=notes)
 
 
 def audit_release(path: Path, own: Sequence[AuditCheck] = ()) -> AuditPage:
@@ -357,14 +357,13 @@ def audit_release(path: Path, own: Sequence[AuditCheck] = ()) -> AuditPage:
     result = audit_recording(table, free=free_arms(tables["models"]), own=own)
     more = (*label_findings(tables, path), *metering_findings(tables, path))
     title = f"{path.resolve().parent.name} {path.resolve().name}"
-    return _page(title, "the release", result, table, more)
+    return _page(title, "the release", result, more)
 
 
 def _page(
     title: str,
     of: str,
     audit: RecordingAudit,
-    table: pa.Table,
     more: Sequence[AuditFinding] = (),
     notes: tuple[str, ...] = (),
 ) -> AuditPage:
@@ -372,7 +371,7 @@ def _page(
     findings = (*audit.findings, *more)
     return AuditPage(
         title, of, verdict_of(findings), findings, audit.looked_at, audit.not_checked, notes,
-        tuple(leaderboard(table)),
+        tuple(leaderboard(audit.answers)),
     )  # fmt: skip
 
 

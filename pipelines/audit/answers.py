@@ -201,6 +201,26 @@ def ranks(values: Floats) -> Floats:
     return np.asarray((np.cumsum(number) - (number - 1) / 2)[place])
 
 
+def components(left: Codes, right: Codes, n: int, m: int) -> Codes:
+    """(n,) smallest of the left nodes that edges of a bipartite graph connect with each of them.
+
+    `scipy.sparse.csgraph` says the same; its import takes longer than most audits.
+
+    Args:
+        left, right: (edges,) nodes 0 … n − 1 and 0 … m − 1.
+
+    >>> components(np.array([0, 1, 2]), np.array([0, 1, 0]), 3, 2).tolist()
+    [0, 1, 0]
+    """
+    label, before = np.arange(n), np.full(n, -1)
+    while not np.array_equal(label, before):
+        before = label.copy()
+        least = np.full(m, n)
+        np.minimum.at(least, right, label[left])
+        np.minimum.at(label, left, least[right])
+    return label
+
+
 # A finding of the audit, and what a check hands over.
 
 #: `grave` stops a release and makes a recording defective; `doubt` makes it doubtful; a `note`

@@ -12,7 +12,7 @@ import difflib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -445,10 +445,12 @@ class RecordingAudit:
     """What an audit found.
 
     Attributes:
+        answers: what was audited.
         looked_at: numbers of what was read: answers, arms, questions, suites.
         not_checked: kind → the column that the source lacks for it.
     """
 
+    answers: Answers = field(repr=False)
     findings: tuple[AuditFinding, ...]
     looked_at: dict[str, int]
     not_checked: dict[str, str]
@@ -496,7 +498,7 @@ def audit_recording(
     # What a benchmark may choose, and what is no defect, comes last.
     findings.sort(key=lambda item: (item.severity == "note", -item.swaps, order[item.severity],
                                 -item.moved, -item.count, item.kind))  # fmt: skip
-    return RecordingAudit(tuple(findings), looked_at, lacking)
+    return RecordingAudit(answers, tuple(findings), looked_at, lacking)
 
 
 def _finding(answers: Answers, check: AuditCheck, *some: Found) -> AuditFinding:
@@ -524,18 +526,17 @@ def _finding(answers: Answers, check: AuditCheck, *some: Found) -> AuditFinding:
 # The leaderboard with what missing answers leave open, and as policies would have it.
 
 
-def leaderboard(table: pa.Table) -> list[dict[str, Any]]:
+def leaderboard(answers: Answers) -> list[dict[str, Any]]:
     """Arms by the lower bound of their accuracy, which counts missing answers as wrong.
 
     A row is arm, scored and asked questions, accuracy, `low` and `high` (missing ones wrong, or
     right), `imputed` (missing ones by their difficulty), `without_faults` (errors of the
     infrastructure and ungraded answers left out), and the places by accuracy and without faults.
     """
-    answers = Answers.of(table)
     if not len(answers) or np.isnan(answers.score).all():
         return []
-    result = coverage(answers)
-    mended = coverage(Answers.of(_without(answers)))
+    result = answers.cached("coverage", coverage)
+    mended = coverage(answers, np.where(not_graded(answers), np.nan, answers.score))
     places = [_places(values) for values in (result.accuracy, mended.accuracy)]
     order = np.argsort(-np.nan_to_num(result.low, nan=-1), kind="stable")
     shares = {name: getattr(result, name) for name in ("accuracy", "low", "high", "imputed")}
@@ -551,14 +552,6 @@ def leaderboard(table: pa.Table) -> list[dict[str, Any]]:
         }
         for a in order
     ]
-
-
-def _without(answers: Answers) -> pa.Table:
-    """The recording with no score where nobody answered or graded."""
-    score = np.where(not_graded(answers), np.nan, answers.score)
-    at = answers.table.column_names.index("score")
-    values = pa.array(score, pa.float64(), from_pandas=True)
-    return answers.table.set_column(at, "score", values)
 
 
 def _places(values: np.ndarray) -> list[int | None]:

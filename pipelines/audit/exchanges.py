@@ -15,7 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from routeyard.pipelines.audit.answers import FEWEST, Answers, Floats, Found, counts, means, sums
+from routeyard.pipelines.audit.answers import (
+    FEWEST,
+    Answers,
+    Floats,
+    Found,
+    components,
+    counts,
+    means,
+    sums,
+)
 
 # Scores that are stored under other questions than the other arms' scores do.
 #
@@ -156,9 +165,8 @@ def _pairs(suites: dict[int, SuiteScores], arms: int) -> tuple[Floats, Floats]:
 
 
 def _components(related: np.ndarray) -> list[list[int]]:
-    from scipy.sparse.csgraph import connected_components
-
-    label = connected_components(related, directed=False)[1]
+    arm, other = np.nonzero(related | np.eye(len(related), dtype=bool))
+    label = components(arm, other, len(related), len(related))
     return [np.flatnonzero(label == k).tolist() for k in np.unique(label)]
 
 

@@ -18,6 +18,7 @@ from routeyard.pipelines.audit.answers import (
     Floats,
     Found,
     Mask,
+    components,
     counts,
     means,
     residuals,
@@ -202,10 +203,14 @@ class ArmCoverage:
     z: Floats
 
 
-def coverage(answers: Answers) -> ArmCoverage:
-    """Coverage of every arm over all questions that any arm has scored."""
+def coverage(answers: Answers, score: Floats | None = None) -> ArmCoverage:
+    """Coverage of every arm over all questions that any arm has scored.
+
+    Args:
+        score: (n,) other scores than the recorded ones.
+    """
     arms, m = len(answers.arms), answers.n_questions
-    score = np.clip(answers.score, 0, 1)
+    score = np.clip(answers.score if score is None else score, 0, 1)
     known = ~np.isnan(score)
     key = answers.arm[known] * m + answers.question[known]
     # A question's score is the mean over its samples.
@@ -280,8 +285,6 @@ def not_at_random(answers: Answers) -> Iterator[Found]:
 
 def undecided(answers: Answers) -> Iterator[Found]:
     """Arms of whose answers more have no score than of the other arms' together (exact test)."""
-    from scipy.special import bdtrc
-
     arms, m = len(answers.arms), np.isnan(answers.score)
     rows, lacks = counts(answers.arm, arms, np.ones(len(m), bool)), counts(answers.arm, arms, m)
     for a in range(arms if arms > 1 else 0):
@@ -291,6 +294,8 @@ def undecided(answers: Answers) -> Iterator[Found]:
         usual = min(1.0, (lacks.sum() - lacks[a] + 1) / (rest + 1))
         if lacks[a] < FEWEST or lacks[a] / rows[a] - share < LACKS:
             continue
+        from scipy.special import bdtrc  # takes longer to import than most audits
+
         if arms * bdtrc(int(lacks[a]) - 1, int(rows[a]), usual) < RARE:
             right = np.nansum(np.clip(answers.score[answers.arm == a], 0, 1))
             low, high = 100 * right / rows[a], 100 * (right + lacks[a]) / rows[a]
@@ -303,15 +308,10 @@ def undecided(answers: Answers) -> Iterator[Found]:
 
 def disjoint(answers: Answers) -> Iterator[Found]:
     """Groups of arms that share no question with the other groups: nothing compares them."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     known = ~np.isnan(answers.score)
-    arm, question = answers.arm[known], answers.question[known] + len(answers.arms)
-    size = len(answers.arms) + answers.n_questions
-    graph = coo_array((np.ones(len(arm)), (arm, question)), shape=(size, size))
-    label = connected_components(graph, directed=False)[1]
-    groups = [np.flatnonzero(label[: len(answers.arms)] == k) for k in np.unique(label[arm])]
+    arm, question = answers.arm[known], answers.question[known]
+    label = components(arm, question, len(answers.arms), answers.n_questions)
+    groups = [np.flatnonzero(label == k) for k in np.unique(label[arm])]
     if len(groups) > 1:
         each = "; ".join(", ".join(answers.arms[a] for a in own[:3]) for own in groups[:3])
         says = (
