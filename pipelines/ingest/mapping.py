@@ -6,14 +6,17 @@ is what, in words of our own; it never looks at values. Both together are an imp
 
 from __future__ import annotations
 
+import hashlib
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, fields
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from routeyard.pipelines.common import files
+from routeyard.pipelines.common.mapping import evaluator
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.importers.reading import (
     FORMATS,
@@ -26,8 +29,6 @@ from routeyard.schemas.errors import BadInput
 
 #: A record and where a person finds it: file and row.
 Record: TypeAlias = "tuple[str, dict[str, Any]]"
-#: Gives the records of some files; what it leaves out it adds to the result.
-Reader: TypeAlias = "Callable[[Sequence[Path], ImportResult], Iterable[Record]]"
 #: Key of a record with one record for each of its answers; without it a record is one answer.
 ANSWERS = "_answers"
 #: Key of an answer's record with one record for each call of a model on the way to it.
@@ -51,34 +52,51 @@ _ANSWER: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
+def _own_names(of: type) -> dict[str, str]:
+    """Each field under its own name: what a reader's records have that needs no mapping."""
+    return {item.name: item.name for item in fields(of)}
+
+
 @dataclass(frozen=True, slots=True)
 class Mapped:
     """Which keys of a source's records hold what.
 
     A key may be a path (`usage.input_tokens`), the first of several that a record has
-    (`a | b`), a text with keys in it (`{dataset}/{index}`), or a constant (`=math`). What a record
-    lacks is unknown.
+    (`a | b`), an expression of recipes (`{{ dataset }}/{{ index }}`), or a constant (`=math`). What
+    a record lacks is unknown.
 
     Attributes:
-        question: Field of `ImportedQuestion` → key of a record.
-        answer: Field of `ImportedAnswer` → key of a record, or of one of its `_answers`; counts
+        question: Field of `ImportedQuestion` → key of a record; by default the fields' own names.
+            Where no id is mapped, a question is known by a hash of what is asked.
+        answer: Field of `ImportedAnswer` → key of a record, or of one of its answers; counts
             and seconds of an answer with steps are those of its steps.
-        step: Column of `steps` → key of one of an answer's `_steps`, of which the last answered.
+        step: Column of `steps` → key of one of an answer's `_steps`; by default their own names.
+        answers: Path of the list that holds a record for each answer.
         needs: Keys without which a record is not of the format.
+        answer_needs: Keys without which one of its answers is not.
         records: Kind of the files, where nothing but the mapping has to be known of them.
         repeated: Several answers of one model to a question are its samples.
+        first_counts: Records of one id may ask it in other words; the first is the question.
         without: Fields, one of which an answer must have → why those without are left out.
         scale: Lowest and highest score.
+        logarithm: Scores are those of probabilities.
+        apart: Pattern of a file's name → what files of a folder are that hold none of the records;
+            an empty text for those that need no word.
     """
 
-    question: Mapping[str, str]
-    answer: Mapping[str, str]
-    needs: Sequence[str]
+    question: Mapping[str, str] = field(default_factory=lambda: _own_names(ImportedQuestion))
+    answer: Mapping[str, str] = field(default_factory=lambda: _own_names(ImportedAnswer))
     step: Mapping[str, str] = field(default_factory=dict)
+    answers: str = ANSWERS
+    needs: Sequence[str] = ()
+    answer_needs: Sequence[str] = ()
     records: str = ""
     repeated: bool = False
+    first_counts: bool = False
     without: Mapping[str, str] | None = None
     scale: tuple[float, float] = (0.0, 1.0)
+    logarithm: bool = False
+    apart: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, records: Iterable[Record], result: ImportResult) -> Iterator[ImportedAnswer]:
         """The answers of some records, whose questions the result gets.
@@ -88,13 +106,17 @@ class Mapped:
         """
         for where, record in records:
             asked = _fields(self.question, record, where)
-            question = ImportedQuestion(
-                **{k: _QUESTION[k](v) if k in _QUESTION else v for k, v in asked.items()}
-            )
-            result.ask(question, where)
-            for item in record.get(ANSWERS, (record,)):
+            asked = {k: _QUESTION[k](v) if k in _QUESTION else v for k, v in asked.items()}
+            if "id" not in self.question:
+                asked["id"] = hashlib.sha256(asked["question"].encode()).hexdigest()[:12]
+            question = ImportedQuestion(**asked)
+            if not (self.first_counts and question.id in result.questions):
+                result.ask(question, where)
+            listed = value_of(record, self.answers, where)
+            for item in (record,) if listed is _ABSENT else reading.objects(listed, where):
                 at = item.get("_where", where)
-                calls = [_read(_fields(self.step, call, at), at) for call in item.get(STEPS, ())]
+                reading.need(item, self.answer_needs, at)
+                calls = self._calls(item, at)
                 answer = self._answer(question.id, _fields(self.answer, item, at), calls, at)
                 lacking = self._lacking(answer)
                 if lacking is not None:
@@ -105,17 +127,26 @@ class Mapped:
                 result.steps += _steps(answer, calls)
                 yield ImportedAnswer(**answer)
 
+    def _calls(self, item: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+        calls = item.get(STEPS, ())
+        if not self.step:
+            return list(calls)
+        return [_read(_fields(self.step, call, where), where) for call in calls]
+
     def _answer(
         self, query: str, said: dict[str, Any], calls: list[dict[str, Any]], where: str
     ) -> dict[str, Any]:
         answer = (reading.sums_of(calls) if calls else {}) | _read(said, where)
         low, high = self.scale
         if "score" in said:
-            answer["score"] = reading.score(said["score"], where, low=low, high=high)
+            score = reading.number(said["score"], where)
+            if self.logarithm and score is not None:
+                score = math.exp(min(score, 700.0))
+            answer["score"] = reading.score(score, where, low=low, high=high)
         if "cost_usd" in said:
             tokens = answer.get("prompt_tokens" if calls else "completion_tokens")
             answer["cost_usd"] = reading.spent(said["cost_usd"], tokens, where)
-        return {"query": query, **answer}
+        return {**answer, "query": query}
 
     def _lacking(self, answer: Mapping[str, Any]) -> str | None:
         """Why an answer is left out; None where it has what it needs."""
@@ -131,20 +162,21 @@ def _read(said: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _steps(answer: Mapping[str, Any], calls: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Rows of `steps` of an answer: every call but the last called tools."""
+    """Rows of `steps` of an answer: where it is not known, every call but the last called tools."""
     key = {
         "query_id": answer["query"], "model_id": answer["model"],
         "sample": answer.get("sample", 0), "outcome": answer.get("score"),
     }  # fmt: skip
     for number, call in enumerate(calls):
         acted_by = str(call.pop("acted_by", None) or answer["model"])
-        yield reading.step(key, number, acted_by, number < len(calls) - 1, **call)
+        called = call.pop("called", number < len(calls) - 1)
+        yield reading.step(key, number, acted_by, called, **call)
 
 
 def _fields(keys: Mapping[str, str], record: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Field → value of a record, without those that it lacks."""
-    fields = {field: value_of(record, key, where) for field, key in keys.items()}
-    return {field: value for field, value in fields.items() if value is not _ABSENT}
+    said = {field: value_of(record, key, where) for field, key in keys.items()}
+    return {field: value for field, value in said.items() if value is not _ABSENT}
 
 
 def value_of(record: Mapping[str, Any], key: str, where: str) -> Any:
@@ -153,8 +185,8 @@ def value_of(record: Mapping[str, Any], key: str, where: str) -> Any:
         return record[key]
     if key.startswith("="):
         return key[1:]
-    if "{" in key:
-        return re.sub(r"\{([^}]*)\}", lambda m: str(record[m[1]]), key)
+    if "{{" in key:
+        return _expression(key)(record)
     if "|" in key:
         several = (value_of(record, part.strip(), where) for part in key.split("|"))
         return next((value for value in several if value is not _ABSENT), _ABSENT)
@@ -162,6 +194,9 @@ def value_of(record: Mapping[str, Any], key: str, where: str) -> Any:
     if not dot or first not in record:
         return _ABSENT
     return value_of(reading.obj(record[first], where), rest, where)
+
+
+_expression = cache(evaluator)
 
 
 def parse_map(text: str | None, roles: Sequence[str], models: str | None = None) -> dict[str, str]:
@@ -192,35 +227,52 @@ def parse_map(text: str | None, roles: Sequence[str], models: str | None = None)
 
 def mapping_of(name: str) -> Mapped:
     """The mapping of a format in `importers.yaml`."""
-    return Mapped(**FORMATS[name]["mapping"])
+    return Mapped(**FORMATS[name].get("mapping", {}))
 
 
-def importer(
-    name: str, records: Reader | None = None, *, newest_first: re.Pattern[str] | None = None
-) -> Importer:
-    """The importer of a format that `importers.yaml` maps.
+def importer(name: str, *, newest_first: re.Pattern[str] | None = None) -> Callable[..., Importer]:
+    """A decorator: the importer of a format in `importers.yaml`, of what reads or explains it.
 
-    Args:
-        records: Reads the format's files; by default rows of the kind that the mapping names.
-        newest_first: The time in a file's name; the newest file is read first.
+    Decorated is `records(paths, result)`, which gives the records of all files; where the format's
+    mapping names the kind of its `records`, nothing, or `row(record, where, path, result)`, which
+    gives the further keys of one record, and None for one that is left out.
     """
-    mapped = mapping_of(name)
-    rows = records or partial(_rows, mapped)
 
-    def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
-        yield from mapped.read(rows(paths, result), result)
-        again = sum(n - 1 for n in result.samples.values())
-        if mapped.records and again:
-            result.left_out["nothing; repeats of a model and prompt kept as samples"] = again
+    def of(explained: Callable[..., Any] = _nothing_more) -> Importer:
+        mapped = mapping_of(name)
+        records = partial(_rows, mapped, explained) if mapped.records else explained
 
-    return reading.importer(name, read, newest_first=newest_first)
+        def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+            yield from mapped.read(records(paths, result), result)
+            again = sum(n - 1 for n in result.samples.values())
+            if mapped.records and again:
+                result.left_out["nothing; repeats of a model and prompt kept as samples"] = again
+
+        return reading.importer(name, read, newest_first=newest_first)
+
+    return of
 
 
-def _rows(mapped: Mapped, paths: Sequence[Path], result: ImportResult) -> Iterator[Record]:
-    """The rows of some files, with the split that a file's name states."""
+def _nothing_more(*_: object) -> dict[str, Any]:
+    return {}
+
+
+def _rows(
+    mapped: Mapped, row: Callable[..., Any], paths: Sequence[Path], result: ImportResult
+) -> Iterator[Record]:
+    """The records of some files, with what the files' names say and what a row means."""
     for path in paths:
-        split = reading.split_of(path)
-        for number, row in enumerate(files.rows(path, mapped.records), 1):
-            where = f"{path.name}, row {number}"
-            reading.need(row, mapped.needs, where if number > 1 else str(path))
-            yield where, {**row, "_split": split}
+        apart = (why for pattern, why in mapped.apart.items() if path.match(pattern))
+        why = next(apart, None) if result.source.is_dir() else None
+        if why is not None:
+            result.left_out[why] += bool(why)
+            continue
+        json = mapped.records == "json"
+        read = reading.json_rows(path) if json else files.rows(path, mapped.records)
+        said = {"_split": reading.split_of(path), "_file": path.stem, "_folder": path.parent.name}
+        among_others = result if len(paths) > 1 else None
+        placed = reading.records(read, mapped.needs, result.name_of(path), among_others)
+        for number, (where, record) in enumerate(placed):
+            own = row(record, where, path, result)
+            if own is not None:
+                yield where, {**said, "_number": number, **record, **own}

@@ -107,6 +107,7 @@ class ImportResult:
         doubts: What a person has to know or to decide, one sentence each.
         choices: What was chosen where the source leaves it open, one sentence each.
         steps: Rows of `steps` with the questions' own ids; written beside the answers.
+        seen: What a reader remembers from one record to the next.
     """
 
     source: Path
@@ -117,6 +118,7 @@ class ImportResult:
     doubts: list[str] = field(default_factory=list)
     choices: list[str] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
+    seen: dict[Any, Any] = field(default_factory=dict)
 
     def skip(self, why: str, file: str) -> None:
         """Leave a whole file out, by name."""
@@ -129,6 +131,10 @@ class ImportResult:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             named[f"{why} ({', '.join(sorted(names)[:5])}{more})"] = len(names)
         return dict(sorted((self.left_out + Counter(named)).items()))
+
+    def name_of(self, path: Path) -> str:
+        """A file's name, as it is below the folder that is imported."""
+        return str(path.relative_to(self.source)) if self.source in path.parents else path.name
 
     def ask(self, question: ImportedQuestion, where: str) -> None:
         """Add a question.
