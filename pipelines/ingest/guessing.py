@@ -16,7 +16,7 @@ from typing import Any
 from routeyard.pipelines.common.mapping import compile_field, text_key
 from routeyard.schemas.text import own_table
 
-# Tests of a column's values; `roles.yaml` names the one that each role demands.
+# Tests of a column's values; `names.yaml` names the one that each role demands.
 
 #: Tests in Python, as code questions have them for references.
 CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
@@ -91,7 +91,7 @@ def _repeated_text(there: Sequence[Any]) -> bool:
     return texts and len(set(there)) <= max(1, len(there) // 2)
 
 
-#: Name in `roles.yaml` → test of the values that are present; there is at least one.
+#: Name in `names.yaml` → test of the values that are present; there is at least one.
 TESTS: dict[str, Callable[[Sequence[Any]], bool]] = {
     "anything": lambda there: True,
     "code": lambda there: sum(bool(CODE.search(str(v))) for v in there) > len(there) / 2,
@@ -208,7 +208,7 @@ def here(column: str) -> str:
     return f"_row[{column!r}]"
 
 
-# Roles that columns can have (`roles.yaml`), and the search for a role's column by its name.
+# Roles that columns can have (`names.yaml`), and the search for a role's column by its name.
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def _group(group: str) -> dict[str, Role]:
     }
 
 
-_TABLE = own_table(files(__package__).joinpath("roles.yaml"))
+_TABLE = own_table(files(__package__).joinpath("names.yaml"))
 #: Roles in a table of questions, in the order in which they take columns.
 QUESTION_ROLES = _group("questions")
 PASSAGE = _group("context")["passage"]
@@ -273,27 +273,20 @@ _LISTS = ("text", "texts", "choices")
 _LABELS = ("label", "key", "letter", "id", "option", "index")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredOptions:
-    """Expressions over a row: its options' texts and their labels (empty without any)."""
-
-    texts: str
-    labels: str
-    why: str
-
-
 def is_object(value: Any) -> bool:
     """Whether options are an object, or a list of objects."""
     listed = isinstance(value, list) and bool(value)
     return isinstance(value, dict) or (listed and all(isinstance(item, dict) for item in value))
 
 
-def stored(column: str, seen: Sequence[Any]) -> StoredOptions | None:
-    """How the options of a column are reached; None where its values hold no texts.
+def stored(column: str, seen: Sequence[Any]) -> tuple[str, str, str] | None:
+    """Expressions of the texts of a column's options and of their labels (empty without any), and
+    why; None where its values hold no texts.
 
     Args:
         seen: The column's values, each an object or a list of objects.
     """
+    at = here(column)
     if all(isinstance(value, dict) for value in seen):
         return _of_objects(column, seen)
     if not all(isinstance(value, list) for value in seen):
@@ -304,21 +297,18 @@ def stored(column: str, seen: Sequence[Any]) -> StoredOptions | None:
         return None
     text = text_key({key: entries[0][key] for key in shared})
     label = next((key for key in _LABELS if key in shared and key != text), None)
-    texts, labels = (
-        f"{here(column)} | map(attribute={key!r}) | list" if key else "" for key in (text, label)
-    )
-    return StoredOptions(texts, labels, f"{column!r}, the {text!r} of each")
+    texts, labels = (f"{at} | map(attribute={k!r}) | list" if k else "" for k in (text, label))
+    return texts, labels, f"{column!r}, the {text!r} of each"
 
 
-def _of_objects(column: str, seen: Sequence[Any]) -> StoredOptions | None:
+def _of_objects(column: str, seen: Sequence[dict[str, Any]]) -> tuple[str, str, str] | None:
     """Options as one object: with a list of texts, or with a text per letter."""
     at = here(column)
     inner = next((k for k in _LISTS if all(isinstance(v.get(k), list) for v in seen)), None)
     if inner is not None:
-        return StoredOptions(f"{at}.{inner}", f"{at}.label", f"{column!r} holds texts")
+        return f"{at}.{inner}", f"{at}.label", f"{column!r} holds texts"
     if all(len(v) > 1 and all(map(_is_text, v.values())) for v in seen):
-        why = f"{column!r} holds a text per letter"
-        return StoredOptions(f"{at}.values() | list", f"{at}.keys() | list", why)
+        return f"{at}.values() | list", f"{at}.keys() | list", f"{column!r} holds a text per letter"
     return None
 
 
@@ -326,7 +316,7 @@ def _is_text(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-# How values of a known form (`forms.yaml`) become texts, letters of options, or yes and no.
+# How values of a known form (`names.yaml`) become texts, letters of options, or yes and no.
 
 _YES_NO = re.compile(
     r"(?:is|are|was|were|am|do|does|did|can|could|will|would|has|have|had|should|shall|may|might|"
@@ -341,7 +331,7 @@ def _has_text(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("text"), str)
 
 
-#: Name of a test in `forms.yaml` → whether a value passes it, with the test's argument.
+#: Name of a test in `names.yaml` → whether a value passes it, with the test's argument.
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "holds": lambda value, part: isinstance(value, str) and part in value,
     "json_list": lambda value, _: is_json_list(value),
@@ -351,21 +341,41 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
         isinstance(value, list) and value != [] and all(map(_has_text, value))
     ),
 }
-_FORMS = own_table(files(__package__).joinpath("forms.yaml"))
+_FORMS = _TABLE["forms"]
 
 
-def _fits(form: dict[str, Any], seen: Sequence[Any]) -> bool:
+def _fits(form: dict[str, Any], seen: Sequence[Any], options: Sequence[list[str]]) -> bool:
     tests = [(_TESTS[name], argument) for name, argument in form.items() if name in _TESTS]
     if not seen or not all(test(value, argument) for test, argument in tests for value in seen):
         return False
+    if "repeats" in form:
+        return all(value in listed for value, listed in zip(seen, options, strict=True))
+    if "counts" in form:  # from 0 or from 1
+        numbers, most = [*map(int, seen)], max(map(len, options))
+        return (
+            (min(numbers) >= 1 and max(numbers) == most) if form["counts"] else max(numbers) < most
+        )
     return "parts" not in form or len({len(value.split(form["parts"])) for value in seen}) <= 3
 
 
-def _apply(guess: Guess, name: str, column: str, seen: Sequence[Any]) -> bool:
-    """Map a field to the first form that fits its column's values; false when none does."""
-    form = next((form for form in _FORMS[name] if _fits(form, seen)), None)
+def _apply(
+    guess: Guess, forms: str, column: str, seen: Sequence[Any], *,
+    options: Sequence[list[str]] = (), inside: str = "",
+) -> bool:  # fmt: skip
+    """Map a field to the first form that fits its column's values; false when none does.
+
+    Args:
+        forms: The field, or `letters` of the references.
+        options: Those of each value.
+        inside: Where in the column the values are.
+    """
+    form = next((form for form in _FORMS[forms] if _fits(form, seen, options)), None)
     if form is not None:
-        value = f"{{{{ {form['take'].replace('HERE', here(column))} }}}}"
+        name, take = "references" if forms == "letters" else forms, form.get("take")
+        value = column
+        if take is not None:
+            taken = take.replace("OPTIONS", _inside(guess.fields.get("choices")))
+            value = f"{{{{ {taken.replace('HERE', here(column) + inside)} }}}}"
         guess.put(name, value, form["why"].replace("HERE", repr(column)))
     return form is not None
 
@@ -381,8 +391,8 @@ def read_choices(guess: Guess, table: Table) -> None:
     elif not all(map(is_object, seen)):
         _apply(guess, "choices", column, seen)
     elif (taken := stored(column, seen)) is not None:
-        guess.put("choices", f"{{{{ {taken.texts} }}}}", taken.why)
-        guess.labels = taken.labels
+        texts, guess.labels, why = taken
+        guess.put("choices", f"{{{{ {texts} }}}}", why)
     else:
         guess.doubts.append(
             f"{column!r}, whose options are objects: write fields.choices that gives texts"
@@ -420,44 +430,15 @@ def _letters(guess: Guess, column: str, table: Table) -> None:
     ]
     if not pairs or _by_label(guess, column, table):
         return
-    answer = here(column)
-    if all(isinstance(value, list) and len(value) == 1 for value, _ in pairs):
-        pairs, answer = [(value[0], options) for value, options in pairs], f"{answer}[0]"
-    _lettered(guess, column, answer, pairs)
-
-
-def _lettered(
-    guess: Guess, column: str, answer: str, pairs: Sequence[tuple[Any, list[str]]]
-) -> None:
-    """Map references that repeat an option, are its letter or number, or start with the letter."""
-    texts = [str(value).strip() for value, _ in pairs]
-    if all(text in options for text, (_, options) in zip(texts, pairs, strict=True)):
-        inside = _inside(guess.fields["choices"])
-        value = f"{{{{ {inside}.index({answer}) | letter }}}}"
-        guess.put("references", value, f"{column!r} repeats the right option")
-    elif all(re.fullmatch(r"[A-Za-z]", text) for text in texts):
-        upper = all(text.isupper() for text in texts)
-        value = column if upper else f"{{{{ {answer} | upper }}}}"
-        guess.put("references", value, f"{column!r} holds the letter")
-    elif all(re.fullmatch(r"\d+", text) for text in texts):
-        _counted(guess, column, answer, {*map(int, texts)}, max(len(o) for _, o in pairs))
-    elif all(re.match(r"\(?[A-Ja-j][).:]", text) for text in texts):
-        value = f"{{{{ {answer}.strip('( ')[0] | upper }}}}"
-        guess.put("references", value, f"{column!r} starts with the letter")
-
-
-def _counted(guess: Guess, column: str, answer: str, numbers: set[int], options: int) -> None:
-    """Numbers of options, from 0 or from 1."""
-    if max(numbers) < options:
-        guess.put("references", f"{{{{ {answer} | letter }}}}", f"{column!r} counts from 0")
-        if 0 not in numbers:
-            guess.doubts.append(
-                f"whether {column!r} counts the options from 0 or from 1: neither 0 nor "
-                f"{options} occurs, and 0 was taken (fields.references)"
-            )
-    elif 0 not in numbers and max(numbers) == options:
-        value = f"{{{{ ({answer} | int - 1) | letter }}}}"
-        guess.put("references", value, f"{column!r} counts from 1")
+    single = all(isinstance(value, list) and len(value) == 1 for value, _ in pairs)
+    texts = [str(value[0] if single else value).strip() for value, _ in pairs]
+    options = [options for _, options in pairs]
+    _apply(guess, "letters", column, texts, options=options, inside="[0]" * single)
+    if guess.reasons["references"].endswith("counts from 0") and "0" not in texts:
+        guess.doubts.append(
+            f"whether {column!r} counts the options from 0 or from 1: neither 0 nor "
+            f"{max(map(len, options))} occurs, and 0 was taken (fields.references)"
+        )
 
 
 def _by_label(guess: Guess, column: str, table: Table) -> bool:

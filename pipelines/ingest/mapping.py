@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from routeyard.pipelines.common import files
-from routeyard.pipelines.common.mapping import evaluator
+from routeyard.pipelines.common.mapping import evaluator, expression, is_column
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.importers.reading import (
     FORMATS,
@@ -25,7 +25,9 @@ from routeyard.pipelines.ingest.importers.reading import (
     Importer,
     ImportResult,
 )
+from routeyard.pipelines.ingest.results.values import factor
 from routeyard.schemas.errors import BadInput
+from routeyard.schemas.recipe import Recorded, RecordedFields
 
 #: A record and where a person finds it: file and row.
 Record: TypeAlias = "tuple[str, dict[str, Any]]"
@@ -225,6 +227,42 @@ def parse_map(text: str | None, roles: Sequence[str], models: str | None = None)
     return mapping
 
 
+#: Role → field of a recording.
+FIELDS = {
+    "arm": "model", "question": "query", "text": "text", "score": "score", "sample": "sample",
+    "prompt_tokens": "prompt_tokens", "completion_tokens": "completion_tokens",
+    "cached_tokens": "cache_read_tokens", "cost": "cost_usd", "latency": "latency_s",
+    "served_model": "served_model", "status": "status", "error": "error", "prompt": "prompt",
+}  # fmt: skip
+
+
+def with_fields(entry: Recorded) -> Recorded:
+    """A recording with `fields` in place of what its `mapping` says of roles."""
+    if not entry.mapping:
+        return entry
+    said = {FIELDS[role]: in_units(role, column) for role, column in entry.mapping.items()}
+    return entry.model_copy(update={"fields": RecordedFields(**said), "mapping": {}})
+
+
+def in_units(role: str, column: str, *, low: float = 0.0, by: float | None = None) -> str:
+    """A recipe's mapping of what a person says of a role, in USD, in seconds or from 0 to 1.
+
+    Args:
+        low: What is 0 on the column's scale.
+        by: What makes of its unit the role's; by default as the column's name says.
+    """
+    if column.startswith("="):
+        return f"{{{{ {column[1:]!r} }}}}"
+    if not is_column(column):
+        return column
+    by = factor(column, role) if by is None else by
+    if by == 1 and low == 0:
+        return column
+    value = f"_row[{column!r}]"
+    number = f"({value} | float - {low:g})" if low else f"{value} | float"
+    return f"{{{{ none if {value} in (none, '') else {number} * {by:g} }}}}"
+
+
 def mapping_of(name: str) -> Mapped:
     """The mapping of a format in `importers.yaml`."""
     return Mapped(**FORMATS[name].get("mapping", {}))
@@ -253,6 +291,12 @@ def importer(name: str, *, newest_first: re.Pattern[str] | None = None) -> Calla
     return of
 
 
+#: Kind of `records` → what reads them; others are known by the names of files.
+_READERS: dict[str, Callable[[Path], Iterable[dict[str, Any]]]] = {
+    "json": reading.json_rows, "list": reading.json_list,
+}  # fmt: skip
+
+
 def _nothing_more(*_: object) -> dict[str, Any]:
     return {}
 
@@ -267,12 +311,69 @@ def _rows(
         if why is not None:
             result.left_out[why] += bool(why)
             continue
-        json = mapped.records == "json"
-        read = reading.json_rows(path) if json else files.rows(path, mapped.records)
+        kind = mapped.records
+        rows = _READERS[kind](path) if kind in _READERS else files.rows(path, kind or None)
         said = {"_split": reading.split_of(path), "_file": path.stem, "_folder": path.parent.name}
         among_others = result if len(paths) > 1 else None
-        placed = reading.records(read, mapped.needs, result.name_of(path), among_others)
+        placed = reading.records(rows, mapped.needs, result.name_of(path), among_others)
         for number, (where, record) in enumerate(placed):
             own = row(record, where, path, result)
             if own is not None:
                 yield where, {**said, "_number": number, **record, **own}
+
+
+#: Role of a table → fields of its questions.
+_ASKED = {
+    "question": ("id",), "suite": ("task",), "prompt": ("question", "prompt"),
+    "reference": ("references",), "split": ("split",),
+}  # fmt: skip
+_TABLES = ("**/*.csv", "**/*.tsv", "**/*.jsonl", "**/*.ndjson", "**/*.json", "**/*.parquet")
+
+
+def table_importer(mapping: Mapping[str, str]) -> Importer:
+    """The importer of any table with a row for each answer, whose columns a person names.
+
+    Args:
+        mapping: Role → column, of `parse_map`.
+
+    Raises:
+        BadInput: neither a question's id nor its text is named, or no arm, or no answer.
+    """
+    roles = [*_ASKED, *FIELDS, "prompt"]
+    asked = {"question", "prompt"} & mapping.keys()
+    if not asked or "arm" not in mapping or not {"text", "score"} & mapping.keys():
+        raise BadInput(
+            "expected the columns of the model, of the question and of its text or score",
+            where="--map",
+            next_step="write --map arm=COLUMN,question=COLUMN,score=COLUMN; roles are "
+            + ", ".join(dict.fromkeys(roles)),
+        )
+    if unknown := [role for role in mapping if role not in roles]:
+        raise BadInput(f"a table that is imported has no {unknown[0]!r}", where="--map")
+    question = {of: mapping[role] for role in mapping if role in _ASKED for of in _ASKED[role]}
+    if "prompt" not in mapping:
+        named = "{{ " + expression(mapping["question"]) + " }}"
+        question["question"] = f"[question {named}: its text is not in the file]"
+    answer = {
+        FIELDS[role]: column if column.startswith("=") else in_units(role, column)
+        for role, column in mapping.items()
+        if role not in _ASKED
+    }
+    columns = [c.partition(".")[0] for c in mapping.values() if is_column(c) and c[0] != "="]
+    mapped = Mapped({"task": "=answers", **question}, answer, repeated="sample" not in mapping)
+
+    def note(row: dict[str, Any], *_: object) -> dict[str, Any]:
+        seen.update(row)
+        return {}
+
+    seen: set[str] = set()
+
+    def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+        yield from mapped.read(_rows(mapped, note, paths, result), result)
+        reading.need(dict.fromkeys(seen), columns, "--map")
+
+    return Importer(
+        name="table", title="Answers of a table", url="a file of one's own", files=_TABLES,
+        layout="CSV, JSONL or Parquet with a row for each answer", license="NOASSERTION",
+        lacks=(), read=read,
+    )  # fmt: skip

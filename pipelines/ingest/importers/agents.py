@@ -51,7 +51,7 @@ def steps_of(messages: Sequence[Mapping[str, Any]], where: str) -> list[dict[str
     for place, (message, usage) in enumerate(zip(messages, used, strict=True)):
         if message.get("role") != "assistant" or (metered and usage.prompt is None):
             continue
-        called = [_tool(call) for call in message.get("tool_calls") or ()]
+        called = [*map(reading.tool_name, message.get("tool_calls") or ())]
         steps.append(
             {
                 **usage.columns,
@@ -107,11 +107,6 @@ def ended(failed: object, why: object, **said: Any) -> dict[str, Any]:
         "status": "error",
         "error": str(why) if why else None,
     }
-
-
-def _tool(call: Any) -> str:
-    of = call.get("function", call) if isinstance(call, Mapping) else {}
-    return str(of.get("name") if isinstance(of, Mapping) else of)
 
 
 # mini-swe-agent: one file per trajectory, `<instance>.traj.json`.

@@ -322,12 +322,10 @@ def json_rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from files.rows(path, "jsonl")
 
 
-def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Rows of a CSV in UTF-8 that has at least `columns`."""
-    for number, row in enumerate(files.rows(path, "csv")):
-        if number == 0:
-            need(row, columns, str(path))
-        yield row
+def json_list(path: Path) -> list[dict[str, Any]]:
+    """Objects of a file that is one JSON list; another object is one record, of no list."""
+    content = load_json(path)
+    return objects([content] if isinstance(content, dict) else content, str(path))
 
 
 def load_json(path: Path) -> Any:
@@ -512,6 +510,12 @@ def step(
         **key, "step": number, "acted_by": arm, "action": "call" if called else "answer",
         "queries": [], "found": [], "status": "error" if failed else "ok", "attempts": 1, **known,
     }  # fmt: skip
+
+
+def tool_name(tool: Any) -> str:
+    """Name of a tool, or of one that is called, in OpenAI's or a plain shape."""
+    of = tool.get("function", tool) if isinstance(tool, Mapping) else tool
+    return str(of.get("name") if isinstance(of, Mapping) else of)
 
 
 #: Counts of an answer that are those of its steps together.
