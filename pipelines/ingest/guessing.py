@@ -211,41 +211,31 @@ def here(column: str) -> str:
 # Roles that columns can have (`names.yaml`), and the search for a role's column by its name.
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
-    """What a column can hold: the names of such columns, best first, and a test of their values."""
+def fits(role: Mapping[str, Any], seen: Sequence[Any]) -> bool:
+    """Whether a column's values can have a role of `names.yaml`."""
+    there = present(seen)
+    few = role.get("most_rows") and not mostly_filled(seen)
+    return bool(there) and TESTS[role["values"]](there) and not few
 
-    name: str
-    values: str
-    names: tuple[str, ...]
-    #: Only whole names fit, and a column without any value does.
-    strict_name: bool
-    most_rows: bool = False
-    not_ending: str | None = None
 
-    def fits(self, seen: Sequence[Any]) -> bool:
-        """Whether a column's values can have the role."""
-        there = present(seen)
-        if not there:
-            return self.strict_name
-        few = self.most_rows and not mostly_filled(seen)
-        return TESTS[self.values](there) and not few
+def column_of(role: Mapping[str, Any], columns: Sequence[str], table: Table) -> str | None:
+    """The column with the best name for a role whose values fit; None without any.
 
-    def column(self, columns: Sequence[str], table: Table) -> str | None:
-        """The column with the best name whose values fit; None without any."""
-        by_plain = {plain(column): column for column in reversed(columns)}
-        named = [by_plain[name] for name in self.names if name in by_plain]
-        if not self.strict_name:  # `the_question_en`, `Correct Answer (text)`
-            named += [
-                column
-                for known in self.names
-                for name, column in by_plain.items()
-                if len(known) >= 4 and known in name and not name.endswith(self.not_ending or "\0")
-            ]
-        fitting = [column for column in named if self.fits(table.seen(column))]
-        if self.most_rows:  # one without gaps rather than a better name
-            fitting.sort(key=lambda column: len(present(table.seen(column))) < len(table.rows))
-        return fitting[0] if fitting else None
+    A longer name that contains a role's of four letters or more fits after the whole names:
+    `the_question_en`, `Correct Answer (text)`.
+    """
+    by_plain = {plain(column): column for column in reversed(columns)}
+    named = [by_plain[name] for name in role["names"] if name in by_plain]
+    named += [
+        column
+        for known in role["names"]
+        for name, column in by_plain.items()
+        if len(known) >= 4 and known in name and not name.endswith(role.get("not_ending", "\0"))
+    ]
+    fitting = [column for column in named if fits(role, table.seen(column))]
+    if role.get("most_rows"):  # one without gaps rather than a better name
+        fitting.sort(key=lambda column: len(present(table.seen(column))) < len(table.rows))
+    return fitting[0] if fitting else None
 
 
 def plain(name: str) -> str:
@@ -253,18 +243,11 @@ def plain(name: str) -> str:
     return re.sub(r"[\s_\-.:/()\[\]]+", "", name).lower()
 
 
-def _group(group: str) -> dict[str, Role]:
-    roles = _TABLE[group]
-    return {
-        name: Role(name, strict_name=group != "questions", **{**role, "names": (*role["names"],)})
-        for name, role in roles.items()
-    }
-
-
 _TABLE = own_table(files(__package__).joinpath("names.yaml"))
 #: Roles in a table of questions, in the order in which they take columns.
-QUESTION_ROLES = _group("questions")
-PASSAGE = _group("context")["passage"]
+QUESTION_ROLES: dict[str, dict[str, Any]] = _TABLE["questions"]
+#: Names of texts that a question needs to be answered; they are put before it.
+PASSAGES: list[str] = _TABLE["passages"]
 
 
 # Options that a table stores as objects: where their texts are, and what labels they have.
@@ -519,7 +502,7 @@ def nested_question(guess: Guess, table: Table) -> bool:
     """Map a chat to the question; true where each row holds a list of questions instead."""
     if "question" in guess.fields:
         return False
-    names = set(QUESTION_ROLES["question"].names)
+    names = set(QUESTION_ROLES["question"]["names"])
     known = [column for column in table.columns if plain(column) in names]
     for column in known:
         seen = table.seen(column)
@@ -578,7 +561,7 @@ def _passages(table: Table) -> list[str]:
     return [
         column
         for column in table.columns
-        if re.sub(r"[\W_]+", "", column).lower() in PASSAGE.names
+        if re.sub(r"[\W_]+", "", column).lower() in PASSAGES
         and all(isinstance(value, str) for value in table.seen(column))
         and any(table.seen(column))
     ]
@@ -682,7 +665,7 @@ def guess_columns(rows: Sequence[Row], named_columns: Mapping[str, str] | None =
     several = nested_question(guess, table)
     settled = {*guess.fields, *["question"] * several, *["choices"] * bool(options or wrong)}
     for name, role in QUESTION_ROLES.items():
-        named = None if name in settled else role.column(guess.free, table)
+        named = None if name in settled else column_of(role, guess.free, table)
         if named is not None:
             guess.take(name, named, f"by its name, {named!r}")
     if not several:

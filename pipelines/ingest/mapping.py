@@ -268,6 +268,10 @@ def mapping_of(name: str) -> Mapped:
     return Mapped(**FORMATS[name].get("mapping", {}))
 
 
+#: What `importers.yaml` says of a format and its importer does not keep.
+_APART = ("reader", "mapping", "metrics")
+
+
 def importer(name: str, *, newest_first: re.Pattern[str] | None = None) -> Callable[..., Importer]:
     """A decorator: the importer of a format in `importers.yaml`, of what reads or explains it.
 
@@ -286,7 +290,8 @@ def importer(name: str, *, newest_first: re.Pattern[str] | None = None) -> Calla
             if mapped.records and again:
                 result.left_out["nothing; repeats of a model and prompt kept as samples"] = again
 
-        return reading.importer(name, read, newest_first=newest_first)
+        about = {k: v for k, v in FORMATS[name].items() if k not in _APART}
+        return Importer(name=name, read=read, newest_first=newest_first, **about)
 
     return of
 

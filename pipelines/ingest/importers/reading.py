@@ -175,28 +175,11 @@ class Importer:
     url: str
     license: str
     layout: str
-    files: tuple[str, ...]
-    lacks: tuple[str, ...]
+    files: Sequence[str]
+    lacks: Sequence[str]
     read: Callable[[Sequence[Path], ImportResult], Iterable[ImportedAnswer]]
     newest_first: re.Pattern[str] | None = None
     sizes_in_names: bool = False
-
-
-def importer(
-    name: str,
-    read: Callable[[Sequence[Path], ImportResult], Iterable[ImportedAnswer]],
-    *,
-    newest_first: re.Pattern[str] | None = None,
-) -> Importer:
-    """The importer of a format that `importers.yaml` describes."""
-    if name not in FORMATS:
-        raise LookupError(f"describe {name!r} in pipelines/ingest/importers/importers.yaml first")
-    about: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in FORMATS[name].items()
-        if key not in ("reader", "mapping", "metrics")
-    }
-    return Importer(name=name, read=read, newest_first=newest_first, **about)
 
 
 #: What `importers.yaml` says of each format; `reader` is the module and name of its importer.
