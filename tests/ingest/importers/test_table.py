@@ -71,6 +71,22 @@ def test_a_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
         table_importer({"arm": "a", "question": "q", "score": "s", "models": "a,b"})
 
 
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [
+        ('"wide" or 5" wide?', '"wide" or 5" wide?'),  # no quote encloses the field
+        ('"one, ""two"",\tthree"', 'one, "two",\tthree'),  # one does
+        ('A 5" screen?', 'A 5" screen?'),
+    ],
+)
+def test_quotes_between_tabs(tmp_path: Path, asked: str, read: str) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text(f"case\tengine\tgrade\tasked\nc1\tx1\t1\t{asked}\n")
+    imported(path, "arm=engine,question=case,score=grade,prompt=asked")
+    [question] = pq.read_table(tmp_path / "yard" / "queries.parquet").to_pylist()
+    assert question["question"] == read
+
+
 def test_the_command_builds(tmp_path: Path, call: Call) -> None:
     path = written(tmp_path)
     done = call("import", "table", path, "--workspace", tmp_path / "yard", "--map", SAID)
