@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from routeyard.pipelines.common import files
-from routeyard.pipelines.common.mapping import evaluator, expression, is_column
+from routeyard.pipelines.common.mapping import compile_field, expression, is_column
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.importers.reading import (
     FORMATS,
@@ -198,7 +198,9 @@ def value_of(record: Mapping[str, Any], key: str, where: str) -> Any:
     return value_of(reading.obj(record[first], where), rest, where)
 
 
-_expression = cache(evaluator)
+@cache
+def _expression(text: str) -> Callable[[Mapping[str, Any]], Any]:
+    return compile_field(text, where="mapping")
 
 
 def parse_map(text: str | None, roles: Sequence[str], models: str | None = None) -> dict[str, str]:
