@@ -203,10 +203,9 @@ def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
     rows = rows[:: max(1, len(rows) // GRADED)][:GRADED]
     if not rows:
         return None
-    those = [listed[row["query"]] for row in rows]
     asked = [
         ScoringInput(item["question"], tuple(item["references"]), tuple(item["choices"] or ()))
-        for item in those
+        for item in (listed[row["query"]] for row in rows)
     ]
     named = suggest(
         [item.question for item in asked],

@@ -117,8 +117,9 @@ class LogFormat(NamedTuple):
 class LogFormats:
     """The listed formats, with the keys that a person names in place of theirs.
 
-    A record of no listed format is of the format `named` where it has all keys that are named, and
-    else `guessed` where names of keys say which model answered and how many tokens it took.
+    A record of no listed format is of the format `named` where it has the keys that are named of
+    the arm and its tokens (of neither: all that are named). Where none are, it is `guessed` if
+    names of keys say which model answered and how many tokens it took.
 
     Args:
         mapping: Role of `ROLES` → path of a key.
@@ -130,7 +131,9 @@ class LogFormats:
         self._named: Paths = {role: [tuple(path.split("."))] for role, path in mapping.items()}
         self._specs = {name: self._whole(spec) for name, spec in FORMATS.items()}
         if self._named:
-            needs = [path for (path,) in self._named.values()]
+            counts = [role for role in ("usage", "prompt_tokens") if role in self._named][:1]
+            roles = [role for role in ("arm", *counts) if role in self._named] or [*self._named]
+            needs = [self._named[role][0] for role in roles]
             self._specs["named"] = self._whole({"needs": needs})
         # Of one set of keys the answers are the same.
         self._fitting = lru_cache(maxsize=1024)(self._formats)
@@ -159,11 +162,7 @@ class LogFormats:
                  if all(path[0] in keys for path in spec["needs"])}  # fmt: skip
         if not specs and not self._named and (guess := guessed_roles(keys)):
             self.guessed |= guess
-            needs: list[tuple[str, ...]] = [
-                (guess["arm"],),
-                (guess.get("usage") or guess["prompt_tokens"],),
-            ]
-            specs["guessed"] = {**LogFormats(guess)._specs["named"], "needs": needs}
+            specs["guessed"] = LogFormats(guess)._specs["named"]
         formats = []
         for name, spec in specs.items():
             paths = {r: [p for p in listed if p[0] in keys] for r, listed in spec.items()}

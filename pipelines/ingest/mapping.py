@@ -320,7 +320,11 @@ def _rows(
             continue
         kind = mapped.records
         rows = _READERS[kind](path) if kind in _READERS else files.rows(path, kind or None)
-        said = {"_split": reading.split_of(path), "_file": path.stem, "_folder": path.parent.name}
+        said = {
+            "_split": reading.split_of(path.name),
+            "_file": path.stem,
+            "_folder": path.parent.name,
+        }
         among_others = result if len(paths) > 1 else None
         placed = reading.records(rows, mapped.needs, result.name_of(path), among_others)
         for number, (where, record) in enumerate(placed):

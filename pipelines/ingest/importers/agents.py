@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError
@@ -262,60 +262,47 @@ _FAILED = ("agent_error", "infrastructure_error", "unexpected_error")
 def tau_bench(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """A trial is a sample; its steps are the replies of the agent."""
     for path in paths:
-        content = files.rows(path) if path.suffix == ".parquet" else reading.load_json(path)
+        table = path.suffix == ".parquet"
+        content = files.rows(path) if table else reading.load_json(path)
         if isinstance(content, dict) and "simulations" in content:
-            trials = _second_bench(content, path)
-        elif path.suffix == ".parquet" or (
-            isinstance(content, list) and content and "reward" in content[0]
-        ):
-            result.choices.append(
-                f"{path.name} names no model: its answers are those of {path.stem!r}"
-            )
-            trials = _first_bench(content, path)
+            yield from _trials(path, content, reading.objects(content["simulations"], path.name))
+        elif table or (isinstance(content, list) and content and "reward" in content[0]):
+            says = f"{path.name} names no model: its answers are those of {path.stem!r}"
+            result.choices.append(says)
+            rows = content if table else reading.objects(content, str(path))
+            yield from _trials(path, {}, rows)
         else:
             result.skip("files that are not of the format", path.name)
-            continue
-        for where, row, messages, model, domain, instruction in trials:
-            asked, why = instruction or first_asked(messages, ""), row.get("termination_reason")
-            reward = row.get("reward", (row.get("reward_info") or {}).get("reward"))
-            said = [{**m, "_usage": _usage(m)} for m in messages]
-            yield where, {
-                "id": f"{domain}/{row['task_id']}", "task": domain, "question": asked,
-                "prompt": asked, "model": model, STEPS: steps_of(said, where),
-                **ended(why in _FAILED, why, score=reward, text=last_text(messages)),
-            }  # fmt: skip
 
 
-#: Place, record, messages, model, domain and instruction of a trial.
-_Trial: TypeAlias = "tuple[str, Mapping[str, Any], list[dict[str, Any]], str, str, str]"
-
-
-def _first_bench(rows: Any, path: Path) -> Iterator[_Trial]:
-    for number, row in enumerate(rows, 1):
-        where = f"{path.name}, record {number}"
-        reading.need(reading.obj(row, where), ("task_id", "reward"), where)
-        info = row.get("info")
-        info = reading.parse_json(info.encode(), where) if isinstance(info, str) else info
-        task = reading.within({"info": info}, where, "info", "task")
-        messages = messages_in(row.get("messages", row.get("traj")), where)
-        asked = str(task.get("instruction") or "")
-        yield where, row, messages, path.stem, _domain(path.stem), asked
-
-
-def _second_bench(content: Mapping[str, Any], path: Path) -> Iterator[_Trial]:
-    where = path.name
-    model = str(reading.within(content, where, "info", "agent_info").get("llm") or path.stem)
-    asked = {
-        str(task.get("id")): (task.get("user_scenario") or {}).get("instructions") or ""
-        for task in reading.objects(content.get("tasks") or [], where)
+def _trials(
+    path: Path, head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]
+) -> Iterator[Record]:
+    """The trials of τ-bench, or those of τ²-bench, whose file has a head with the tasks."""
+    of, kind = path.name, "simulation" if head else "record"
+    model = reading.within(head, of, "info", "agent_info").get("llm") or path.stem
+    domain = reading.within(head, of, "info", "environment_info").get("domain_name")
+    domain = str(domain or _domain(path.stem))
+    told = {
+        str(task.get("id")): (task.get("user_scenario") or {}).get("instructions")
+        for task in reading.objects(head.get("tasks") or [], of)
     }
-    domain = (content.get("info") or {}).get("environment_info") or {}
-    domain = str(domain.get("domain_name") or _domain(path.stem))
-    for number, row in enumerate(reading.objects(content["simulations"], where), 1):
-        at = f"{where}, simulation {number}"
-        reading.need(row, ("task_id", "messages"), at)
-        instruction = reading.text(asked.get(str(row["task_id"])))
-        yield at, row, messages_in(row["messages"], at), model, domain, instruction
+    for number, row in enumerate(rows, 1):
+        where = f"{of}, {kind} {number}"
+        reading.need(row, ("task_id", "messages" if head else "reward"), where)
+        messages = messages_in(row.get("messages", row.get("traj")), where)
+        info, why = row.get("info"), row.get("termination_reason")
+        info = reading.parse_json(info.encode(), where) if isinstance(info, str) else info
+        own = {} if head else reading.within({"info": info}, where, "info", "task")
+        instruction = told.get(str(row["task_id"])) or own.get("instruction")
+        asked = reading.text(instruction) if instruction else first_asked(messages, "")
+        reward = row.get("reward", (row.get("reward_info") or {}).get("reward"))
+        yield where, {
+            "id": f"{domain}/{row['task_id']}", "task": domain, "question": asked,
+            "prompt": asked, "model": model,
+            STEPS: steps_of([{**m, "_usage": _usage(m)} for m in messages], where),
+            **ended(why in _FAILED, why, score=reward, text=last_text(messages)),
+        }  # fmt: skip
 
 
 def _usage(message: Mapping[str, Any]) -> Any:

@@ -129,7 +129,7 @@ def _question(query: str, state: Mapping[str, Any]) -> dict[str, Any]:
         **({"prompt": prompt} if prompt else {}),
         "choices": tuple(reading.text(text) for text in options.values()),
         "references": letters or right,
-        "split": reading.split_named(str(instance.get("split"))),
+        "split": reading.split_of(str(instance.get("split"))),
     }  # fmt: skip
 
 
@@ -300,7 +300,15 @@ def _variant(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _records(path: Path, result: reading.ImportResult) -> Iterator[Record]:
-    for where, rows in _documents(path):
+    zipped = path.suffix == ".zip"
+    documents = members(path, ".json") if zipped else [(path.name, reading.whole(path))]
+    for name, data in documents:
+        if name.startswith("__MACOSX"):
+            continue
+        where = f"{path.name}:{name}" if zipped else path.name
+        rows = reading.parse_json(data, where)
+        if not isinstance(rows, list):
+            raise SourceError("a list of records is expected", where=where)
         for number, row in enumerate(rows, 1):
             if isinstance(row, str):
                 result.left_out["bare strings among the records"] += 1
@@ -310,19 +318,6 @@ def _records(path: Path, result: reading.ImportResult) -> Iterator[Record]:
                 raise SourceError("a record is no object", where=place)
             reading.need(row, _MMLU_PRO_COLUMNS, place)
             yield place, row
-
-
-def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
-    zipped = path.suffix == ".zip"
-    documents = members(path, ".json") if zipped else iter([(path.name, reading.whole(path))])
-    for name, data in documents:
-        if name.startswith("__MACOSX"):
-            continue
-        where = f"{path.name}:{name}" if zipped else path.name
-        rows = reading.parse_json(data, where)
-        if not isinstance(rows, list):
-            raise SourceError("a list of records is expected", where=where)
-        yield where, rows
 
 
 # ZeroEval: `result_dirs/<task>/<model>.json`, raw outputs of one model per file.

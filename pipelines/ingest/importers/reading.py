@@ -190,12 +190,7 @@ FORMATS = own_table(Path(__file__).with_name("importers.yaml"))
 SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
-def split_of(path: Path) -> str | None:
-    """The split that the start of a file's name states."""
-    return split_named(path.name)
-
-
-def split_named(text: str) -> str | None:
+def split_of(text: str) -> str | None:
     """The split that a text starts with: `train`, `validation` or `test`."""
     return next((v for k, v in SPLITS.items() if text.startswith(k)), None)
 

@@ -245,8 +245,11 @@ def test_calls_with_a_providers_usage_need_no_mapping(tmp_path: Path) -> None:
 def test_names_alone_say_what_a_gateways_keys_are(tmp_path: Path) -> None:
     record = {"engine": "a/b", "tokens_in": 900, "tokens_out": 30, "cost_cents": 5, "took": 1,
               "elapsed_seconds": 2.5}  # fmt: skip
-    log = read_log(written(tmp_path / "log.jsonl", record, record))
-    [row, _] = log.steps.to_pylist()
+    # A call that failed states no cost.
+    failed = {key: value for key, value in record.items() if key != "cost_cents"}
+    log = read_log(written(tmp_path / "log.jsonl", record, failed))
+    [row, other] = log.steps.to_pylist()
+    assert (other["prompt_tokens"], other["cost_usd"]) == (900, None)
     assert (row["acted_by"], row["prompt_tokens"], row["completion_tokens"]) == ("a/b", 900, 30)
     assert (row["cost_usd"], row["latency_s"]) == (0.05, 2.5)
     said = "arm=engine,prompt_tokens=tokens_in,completion_tokens=tokens_out,cost=cost_cents,"
