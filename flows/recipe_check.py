@@ -43,6 +43,7 @@ from routeyard.pipelines.common.mapping import Field, NoColumn, compile_field
 from routeyard.pipelines.common.pool import models_table
 from routeyard.pipelines.ingest import ingest
 from routeyard.pipelines.ingest.catalog import from_catalog
+from routeyard.pipelines.ingest.mapping import with_fields
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe import Pool, Recipe, Recorded, Source
 
@@ -334,7 +335,7 @@ def _recorded(
     faulty = set()
     for number, listed in enumerate(entries(collect, "recorded")):
         try:
-            entry = Recorded.model_validate(listed)
+            entry = with_fields(Recorded.model_validate(listed))
         except ValidationError:
             continue  # reported already
         for within, says, then in recording_faults(entry, models, base):

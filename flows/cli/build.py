@@ -10,6 +10,7 @@ import typer
 from routeyard.flows.cli.options import (
     YARD,
     Jobs,
+    Map,
     OptionalWrittenPath,
     Output,
     ReaskTruncated,
@@ -219,6 +220,7 @@ def import_command(
     path: Annotated[Path | None, typer.Argument()] = None,
     workspace: WrittenWorkspace = YARD,
     name: str | None = None,
+    map_: Map = None,
 ) -> Output:
     """Bring in an existing benchmark or evaluation, as a recipe.
 
@@ -238,13 +240,21 @@ def import_command(
     .gz. They are checked and written as a table `preferences`, which `evaluate --also` reads. Where
     a record breaks the form it is named and nothing is written.
 
+    `table` is any table with a row for each answer, whose columns `--map` names:
+
+        routeyard import table runs.csv --map arm=engine,question=case,score=grade,latency=took_ms
+
     Args:
-        format: Format, or `preferences`; `list` names all.
+        format: Format, `preferences` or `table`; `list` names all.
         path: File or folder of that format.
         name: Name of the benchmark.
+        map_: Which column of a table is what: `arm=COLUMN,question=COLUMN,score=COLUMN`, as `audit`
+            takes it.
     """
     from routeyard.pipelines.ingest.importers import IMPORTERS
     from routeyard.pipelines.ingest.importers.write import run_import
+    from routeyard.pipelines.ingest.mapping import parse_map, table_importer
+    from routeyard.pipelines.ingest.results import ROLES
 
     if format == "list":
         known = {n: IMPORTERS.get(n) for n in IMPORTERS.names()}
@@ -255,7 +265,12 @@ def import_command(
         return Output(rows, (line for row in rows for line in _shown(**row)))
     if format == "preferences" and path is not None:
         return _preferences(path, workspace / "imports" / (name or format) / "preferences.parquet")
-    importer = IMPORTERS.get(format)
+    if (format == "table") != (map_ is not None):
+        raise BadInput(
+            "--map names the columns of `table`, which needs it; other formats have their own",
+            next_step="routeyard import table FILE --map arm=COLUMN,question=COLUMN,score=COLUMN",
+        )
+    importer = table_importer(parse_map(map_, ROLES)) if map_ else IMPORTERS.get(format)
     if path is None:
         raise BadInput("no PATH is given", next_step=f"expected: {importer.layout}")
     done = run_import(importer, path, workspace / "imports" / (name or format), name=name)

@@ -163,7 +163,11 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
     # The sign that is most often between the names of the header; of equals the comma.
     sign = max((",", "\t", ";"), key=next(_lines(stream, path), "").count)
     stream.seek(0)
-    reader = csv.DictReader(_lines(stream, path), strict=True, delimiter=sign)
+    plain = sign == "\t" and not _encloses(stream, path)
+    reader = csv.DictReader(
+        _lines(stream, path), strict=True, delimiter=sign,
+        quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL,
+    )  # fmt: skip
     names = list(reader.fieldnames or ())
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise SourceError(
@@ -179,6 +183,18 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
                 next_step="mend the file, or quote the field that holds a separator",
             )
         yield dict(row)
+
+
+def _encloses(stream: IO[str], path: Path) -> bool:
+    """Whether quotes enclose fields between tabs; else they are signs like any other."""
+    try:
+        for _ in csv.reader(_lines(stream, path), strict=True, delimiter="\t"):
+            pass
+    except csv.Error:
+        return False
+    finally:
+        stream.seek(0)
+    return True
 
 
 def _jsonl(path: Path) -> Iterator[dict[str, Any]]:

@@ -16,11 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.pipelines.ingest.guessing import CODE, Row, here, reach
+from routeyard.pipelines.ingest.guessing import CODE, Row, reach
+from routeyard.pipelines.ingest.mapping import FIELDS, in_units
 from routeyard.pipelines.ingest.results.values import (
     FAMILY,
     candidates,
-    factor,
     numbers,
     rank_of,
     scale_of,
@@ -203,10 +203,9 @@ def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
     rows = rows[:: max(1, len(rows) // GRADED)][:GRADED]
     if not rows:
         return None
-    those = [listed[row["query"]] for row in rows]
     asked = [
         ScoringInput(item["question"], tuple(item["references"]), tuple(item["choices"] or ()))
-        for item in those
+        for item in (listed[row["query"]] for row in rows)
     ]
     named = suggest(
         [item.question for item in asked],
@@ -251,13 +250,8 @@ def _graded(answers: Path) -> list[dict[str, Any]]:
     ]
 
 
-#: Role of a result → field of a recording, in the order in which they take columns.
-_FIELDS = {
-    "arm": "model", "question": "query", "text": "text", "score": "score", "sample": "sample",
-    "prompt_tokens": "prompt_tokens", "completion_tokens": "completion_tokens",
-    "cost": "cost_usd", "latency": "latency_s", "served_model": "served_model",
-    "status": "status", "error": "error", "prompt": "prompt",
-}  # fmt: skip
+#: Roles of a result that a recording has, in the order in which they take columns.
+_ROLES = [role for role in FIELDS if role != "cached_tokens"]
 #: Rank of a name from which it may be that of something else than a model.
 _MODELS = 8
 #: Columns of a question's text that can replace its id.
@@ -268,7 +262,7 @@ def answers_of(rows: Sequence[Row]) -> dict[str, str] | None:
     """Field of a recording → mapping, for a table with one row per answer; None for another."""
     table = table_of([{str(name): _filled(value) for name, value in row.items()} for row in rows])
     taken: dict[str, str] = {}
-    for role in _FIELDS:
+    for role in _ROLES:
         column = _column(table, role, frozenset(taken.values()))
         if column is not None:
             taken[role] = column
@@ -276,7 +270,7 @@ def answers_of(rows: Sequence[Row]) -> dict[str, str] | None:
             return None
     if not {"text", "score"} & taken.keys():
         return None
-    named = {role: _FIELDS[role] for role in taken}
+    named = {role: FIELDS[role] for role in taken}
     if "status" in taken:
         named["status"] = _field_of_status(taken["status"])
     return {named[role]: _mapped(table, role, column) for role, column in taken.items()}
@@ -326,16 +320,13 @@ def _field_of_status(name: str) -> str:
 
 def _mapped(table: pa.Table, role: str, name: str) -> str:
     """The column, or an expression that brings it to USD, seconds, or scores from 0 to 1."""
-    by, low = factor(name, role), 0.0
+    by, low = None, 0.0
     if role == "score" and (values := numbers(table.column(name))) is not None:
         scale = scale_of(values, name)
         if scale is not None and not pa.types.is_boolean(table.column(name).type):
             by, low = 1 / (scale.high - scale.low), scale.low
-    if by == 1 and low == 0:
-        return reach(name)
-    value = here(name)
-    number = f"({value} | float - {low:g})" if low else f"{value} | float"
-    return f"{{{{ none if {value} in (none, '') else {number} * {by:g} }}}}"
+    mapped = in_units(role, name, low=low, by=by)
+    return reach(name) if mapped == name else mapped
 
 
 def holds_answers(rows: Sequence[Row], asked: Sequence[Any] | None) -> bool:

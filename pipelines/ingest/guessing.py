@@ -16,7 +16,7 @@ from typing import Any
 from routeyard.pipelines.common.mapping import compile_field, text_key
 from routeyard.schemas.text import own_table
 
-# Tests of a column's values; `roles.yaml` names the one that each role demands.
+# Tests of a column's values; `names.yaml` names the one that each role demands.
 
 #: Tests in Python, as code questions have them for references.
 CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
@@ -91,7 +91,7 @@ def _repeated_text(there: Sequence[Any]) -> bool:
     return texts and len(set(there)) <= max(1, len(there) // 2)
 
 
-#: Name in `roles.yaml` → test of the values that are present; there is at least one.
+#: Name in `names.yaml` → test of the values that are present; there is at least one.
 TESTS: dict[str, Callable[[Sequence[Any]], bool]] = {
     "anything": lambda there: True,
     "code": lambda there: sum(bool(CODE.search(str(v))) for v in there) > len(there) / 2,
@@ -208,44 +208,34 @@ def here(column: str) -> str:
     return f"_row[{column!r}]"
 
 
-# Roles that columns can have (`roles.yaml`), and the search for a role's column by its name.
+# Roles that columns can have (`names.yaml`), and the search for a role's column by its name.
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
-    """What a column can hold: the names of such columns, best first, and a test of their values."""
+def fits(role: Mapping[str, Any], seen: Sequence[Any]) -> bool:
+    """Whether a column's values can have a role of `names.yaml`."""
+    there = present(seen)
+    few = role.get("most_rows") and not mostly_filled(seen)
+    return bool(there) and TESTS[role["values"]](there) and not few
 
-    name: str
-    values: str
-    names: tuple[str, ...]
-    #: Only whole names fit, and a column without any value does.
-    strict_name: bool
-    most_rows: bool = False
-    not_ending: str | None = None
 
-    def fits(self, seen: Sequence[Any]) -> bool:
-        """Whether a column's values can have the role."""
-        there = present(seen)
-        if not there:
-            return self.strict_name
-        few = self.most_rows and not mostly_filled(seen)
-        return TESTS[self.values](there) and not few
+def column_of(role: Mapping[str, Any], columns: Sequence[str], table: Table) -> str | None:
+    """The column with the best name for a role whose values fit; None without any.
 
-    def column(self, columns: Sequence[str], table: Table) -> str | None:
-        """The column with the best name whose values fit; None without any."""
-        by_plain = {plain(column): column for column in reversed(columns)}
-        named = [by_plain[name] for name in self.names if name in by_plain]
-        if not self.strict_name:  # `the_question_en`, `Correct Answer (text)`
-            named += [
-                column
-                for known in self.names
-                for name, column in by_plain.items()
-                if len(known) >= 4 and known in name and not name.endswith(self.not_ending or "\0")
-            ]
-        fitting = [column for column in named if self.fits(table.seen(column))]
-        if self.most_rows:  # one without gaps rather than a better name
-            fitting.sort(key=lambda column: len(present(table.seen(column))) < len(table.rows))
-        return fitting[0] if fitting else None
+    A longer name that contains a role's of four letters or more fits after the whole names:
+    `the_question_en`, `Correct Answer (text)`.
+    """
+    by_plain = {plain(column): column for column in reversed(columns)}
+    named = [by_plain[name] for name in role["names"] if name in by_plain]
+    named += [
+        column
+        for known in role["names"]
+        for name, column in by_plain.items()
+        if len(known) >= 4 and known in name and not name.endswith(role.get("not_ending", "\0"))
+    ]
+    fitting = [column for column in named if fits(role, table.seen(column))]
+    if role.get("most_rows"):  # one without gaps rather than a better name
+        fitting.sort(key=lambda column: len(present(table.seen(column))) < len(table.rows))
+    return fitting[0] if fitting else None
 
 
 def plain(name: str) -> str:
@@ -253,18 +243,11 @@ def plain(name: str) -> str:
     return re.sub(r"[\s_\-.:/()\[\]]+", "", name).lower()
 
 
-def _group(group: str) -> dict[str, Role]:
-    roles = _TABLE[group]
-    return {
-        name: Role(name, strict_name=group != "questions", **{**role, "names": (*role["names"],)})
-        for name, role in roles.items()
-    }
-
-
-_TABLE = own_table(files(__package__).joinpath("roles.yaml"))
+_TABLE = own_table(files(__package__).joinpath("names.yaml"))
 #: Roles in a table of questions, in the order in which they take columns.
-QUESTION_ROLES = _group("questions")
-PASSAGE = _group("context")["passage"]
+QUESTION_ROLES: dict[str, dict[str, Any]] = _TABLE["questions"]
+#: Names of texts that a question needs to be answered; they are put before it.
+PASSAGES: list[str] = _TABLE["passages"]
 
 
 # Options that a table stores as objects: where their texts are, and what labels they have.
@@ -273,27 +256,20 @@ _LISTS = ("text", "texts", "choices")
 _LABELS = ("label", "key", "letter", "id", "option", "index")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredOptions:
-    """Expressions over a row: its options' texts and their labels (empty without any)."""
-
-    texts: str
-    labels: str
-    why: str
-
-
 def is_object(value: Any) -> bool:
     """Whether options are an object, or a list of objects."""
     listed = isinstance(value, list) and bool(value)
     return isinstance(value, dict) or (listed and all(isinstance(item, dict) for item in value))
 
 
-def stored(column: str, seen: Sequence[Any]) -> StoredOptions | None:
-    """How the options of a column are reached; None where its values hold no texts.
+def stored(column: str, seen: Sequence[Any]) -> tuple[str, str, str] | None:
+    """Expressions of the texts of a column's options and of their labels (empty without any), and
+    why; None where its values hold no texts.
 
     Args:
         seen: The column's values, each an object or a list of objects.
     """
+    at = here(column)
     if all(isinstance(value, dict) for value in seen):
         return _of_objects(column, seen)
     if not all(isinstance(value, list) for value in seen):
@@ -304,21 +280,18 @@ def stored(column: str, seen: Sequence[Any]) -> StoredOptions | None:
         return None
     text = text_key({key: entries[0][key] for key in shared})
     label = next((key for key in _LABELS if key in shared and key != text), None)
-    texts, labels = (
-        f"{here(column)} | map(attribute={key!r}) | list" if key else "" for key in (text, label)
-    )
-    return StoredOptions(texts, labels, f"{column!r}, the {text!r} of each")
+    texts, labels = (f"{at} | map(attribute={k!r}) | list" if k else "" for k in (text, label))
+    return texts, labels, f"{column!r}, the {text!r} of each"
 
 
-def _of_objects(column: str, seen: Sequence[Any]) -> StoredOptions | None:
+def _of_objects(column: str, seen: Sequence[dict[str, Any]]) -> tuple[str, str, str] | None:
     """Options as one object: with a list of texts, or with a text per letter."""
     at = here(column)
     inner = next((k for k in _LISTS if all(isinstance(v.get(k), list) for v in seen)), None)
     if inner is not None:
-        return StoredOptions(f"{at}.{inner}", f"{at}.label", f"{column!r} holds texts")
+        return f"{at}.{inner}", f"{at}.label", f"{column!r} holds texts"
     if all(len(v) > 1 and all(map(_is_text, v.values())) for v in seen):
-        why = f"{column!r} holds a text per letter"
-        return StoredOptions(f"{at}.values() | list", f"{at}.keys() | list", why)
+        return f"{at}.values() | list", f"{at}.keys() | list", f"{column!r} holds a text per letter"
     return None
 
 
@@ -326,7 +299,7 @@ def _is_text(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-# How values of a known form (`forms.yaml`) become texts, letters of options, or yes and no.
+# How values of a known form (`names.yaml`) become texts, letters of options, or yes and no.
 
 _YES_NO = re.compile(
     r"(?:is|are|was|were|am|do|does|did|can|could|will|would|has|have|had|should|shall|may|might|"
@@ -341,7 +314,7 @@ def _has_text(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("text"), str)
 
 
-#: Name of a test in `forms.yaml` → whether a value passes it, with the test's argument.
+#: Name of a test in `names.yaml` → whether a value passes it, with the test's argument.
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "holds": lambda value, part: isinstance(value, str) and part in value,
     "json_list": lambda value, _: is_json_list(value),
@@ -351,21 +324,41 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
         isinstance(value, list) and value != [] and all(map(_has_text, value))
     ),
 }
-_FORMS = own_table(files(__package__).joinpath("forms.yaml"))
+_FORMS = _TABLE["forms"]
 
 
-def _fits(form: dict[str, Any], seen: Sequence[Any]) -> bool:
+def _fits(form: dict[str, Any], seen: Sequence[Any], options: Sequence[list[str]]) -> bool:
     tests = [(_TESTS[name], argument) for name, argument in form.items() if name in _TESTS]
     if not seen or not all(test(value, argument) for test, argument in tests for value in seen):
         return False
+    if "repeats" in form:
+        return all(value in listed for value, listed in zip(seen, options, strict=True))
+    if "counts" in form:  # from 0 or from 1
+        numbers, most = [*map(int, seen)], max(map(len, options))
+        return (
+            (min(numbers) >= 1 and max(numbers) == most) if form["counts"] else max(numbers) < most
+        )
     return "parts" not in form or len({len(value.split(form["parts"])) for value in seen}) <= 3
 
 
-def _apply(guess: Guess, name: str, column: str, seen: Sequence[Any]) -> bool:
-    """Map a field to the first form that fits its column's values; false when none does."""
-    form = next((form for form in _FORMS[name] if _fits(form, seen)), None)
+def _apply(
+    guess: Guess, forms: str, column: str, seen: Sequence[Any], *,
+    options: Sequence[list[str]] = (), inside: str = "",
+) -> bool:  # fmt: skip
+    """Map a field to the first form that fits its column's values; false when none does.
+
+    Args:
+        forms: The field, or `letters` of the references.
+        options: Those of each value.
+        inside: Where in the column the values are.
+    """
+    form = next((form for form in _FORMS[forms] if _fits(form, seen, options)), None)
     if form is not None:
-        value = f"{{{{ {form['take'].replace('HERE', here(column))} }}}}"
+        name, take = "references" if forms == "letters" else forms, form.get("take")
+        value = column
+        if take is not None:
+            taken = take.replace("OPTIONS", _inside(guess.fields.get("choices")))
+            value = f"{{{{ {taken.replace('HERE', here(column) + inside)} }}}}"
         guess.put(name, value, form["why"].replace("HERE", repr(column)))
     return form is not None
 
@@ -381,8 +374,8 @@ def read_choices(guess: Guess, table: Table) -> None:
     elif not all(map(is_object, seen)):
         _apply(guess, "choices", column, seen)
     elif (taken := stored(column, seen)) is not None:
-        guess.put("choices", f"{{{{ {taken.texts} }}}}", taken.why)
-        guess.labels = taken.labels
+        texts, guess.labels, why = taken
+        guess.put("choices", f"{{{{ {texts} }}}}", why)
     else:
         guess.doubts.append(
             f"{column!r}, whose options are objects: write fields.choices that gives texts"
@@ -420,44 +413,15 @@ def _letters(guess: Guess, column: str, table: Table) -> None:
     ]
     if not pairs or _by_label(guess, column, table):
         return
-    answer = here(column)
-    if all(isinstance(value, list) and len(value) == 1 for value, _ in pairs):
-        pairs, answer = [(value[0], options) for value, options in pairs], f"{answer}[0]"
-    _lettered(guess, column, answer, pairs)
-
-
-def _lettered(
-    guess: Guess, column: str, answer: str, pairs: Sequence[tuple[Any, list[str]]]
-) -> None:
-    """Map references that repeat an option, are its letter or number, or start with the letter."""
-    texts = [str(value).strip() for value, _ in pairs]
-    if all(text in options for text, (_, options) in zip(texts, pairs, strict=True)):
-        inside = _inside(guess.fields["choices"])
-        value = f"{{{{ {inside}.index({answer}) | letter }}}}"
-        guess.put("references", value, f"{column!r} repeats the right option")
-    elif all(re.fullmatch(r"[A-Za-z]", text) for text in texts):
-        upper = all(text.isupper() for text in texts)
-        value = column if upper else f"{{{{ {answer} | upper }}}}"
-        guess.put("references", value, f"{column!r} holds the letter")
-    elif all(re.fullmatch(r"\d+", text) for text in texts):
-        _counted(guess, column, answer, {*map(int, texts)}, max(len(o) for _, o in pairs))
-    elif all(re.match(r"\(?[A-Ja-j][).:]", text) for text in texts):
-        value = f"{{{{ {answer}.strip('( ')[0] | upper }}}}"
-        guess.put("references", value, f"{column!r} starts with the letter")
-
-
-def _counted(guess: Guess, column: str, answer: str, numbers: set[int], options: int) -> None:
-    """Numbers of options, from 0 or from 1."""
-    if max(numbers) < options:
-        guess.put("references", f"{{{{ {answer} | letter }}}}", f"{column!r} counts from 0")
-        if 0 not in numbers:
-            guess.doubts.append(
-                f"whether {column!r} counts the options from 0 or from 1: neither 0 nor "
-                f"{options} occurs, and 0 was taken (fields.references)"
-            )
-    elif 0 not in numbers and max(numbers) == options:
-        value = f"{{{{ ({answer} | int - 1) | letter }}}}"
-        guess.put("references", value, f"{column!r} counts from 1")
+    single = all(isinstance(value, list) and len(value) == 1 for value, _ in pairs)
+    texts = [str(value[0] if single else value).strip() for value, _ in pairs]
+    options = [options for _, options in pairs]
+    _apply(guess, "letters", column, texts, options=options, inside="[0]" * single)
+    if guess.reasons["references"].endswith("counts from 0") and "0" not in texts:
+        guess.doubts.append(
+            f"whether {column!r} counts the options from 0 or from 1: neither 0 nor "
+            f"{max(map(len, options))} occurs, and 0 was taken (fields.references)"
+        )
 
 
 def _by_label(guess: Guess, column: str, table: Table) -> bool:
@@ -538,7 +502,7 @@ def nested_question(guess: Guess, table: Table) -> bool:
     """Map a chat to the question; true where each row holds a list of questions instead."""
     if "question" in guess.fields:
         return False
-    names = set(QUESTION_ROLES["question"].names)
+    names = set(QUESTION_ROLES["question"]["names"])
     known = [column for column in table.columns if plain(column) in names]
     for column in known:
         seen = table.seen(column)
@@ -597,7 +561,7 @@ def _passages(table: Table) -> list[str]:
     return [
         column
         for column in table.columns
-        if re.sub(r"[\W_]+", "", column).lower() in PASSAGE.names
+        if re.sub(r"[\W_]+", "", column).lower() in PASSAGES
         and all(isinstance(value, str) for value in table.seen(column))
         and any(table.seen(column))
     ]
@@ -701,7 +665,7 @@ def guess_columns(rows: Sequence[Row], named_columns: Mapping[str, str] | None =
     several = nested_question(guess, table)
     settled = {*guess.fields, *["question"] * several, *["choices"] * bool(options or wrong)}
     for name, role in QUESTION_ROLES.items():
-        named = None if name in settled else role.column(guess.free, table)
+        named = None if name in settled else column_of(role, guess.free, table)
         if named is not None:
             guess.take(name, named, f"by its name, {named!r}")
     if not several:

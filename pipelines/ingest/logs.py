@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,18 +28,35 @@ from routeyard.pipelines.common.trajectories import (
 )
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.mapping import parse_map
+from routeyard.pipelines.ingest.results.values import CACHED, factor, plain, rank_of
+from routeyard.pipelines.ingest.results.values import ROLES as RESULT_ROLES
 from routeyard.schemas import STEPS
 from routeyard.schemas.statuses import ANSWERLESS, status_of
 from routeyard.schemas.text import own_table
 
 # One record of a log as a row of `steps`.
 
-_NUMBERS = (
-    "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens",
-    "reasoning_tokens",
+#: Column of `steps` → role in a log, where they differ.
+_COUNTS = {
+    "prompt_tokens": "prompt_tokens", "completion_tokens": "completion_tokens",
+    "cache_read_tokens": "cached_tokens", "cache_write_tokens": "cache_write_tokens",
+    "reasoning_tokens": "reasoning_tokens",
+}  # fmt: skip
+#: What `--map` names of a log.
+ROLES = (
+    "arm", "question", "session", "sample", "time", "prompt", "messages", "usage", "prompt_tokens",
+    "completion_tokens", "cached_tokens", "reasoning_tokens", "cost", "latency", "status", "score",
+    "propensity",
 )  # fmt: skip
-#: Unit of a cost → how many make a USD.
-_COSTS = {"cost_microdollars": 1e6, "cost_cents": 100, "cost_usd": 1}
+#: Role of a log → where records of a format may have it; the first that has a value counts.
+Paths: TypeAlias = "dict[str, list[tuple[str, ...]]]"
+#: Name of a format → its title; the paths that it needs, and those of its roles.
+_LISTED: dict[str, dict[str, Any]] = own_table(Path(__file__).with_name("names.yaml"))["logs"]
+TITLES: dict[str, str] = {name: spec.pop("title") for name, spec in _LISTED.items()}
+FORMATS: dict[str, Paths] = {
+    name: {role: [tuple(path.split(".")) for path in paths] for role, paths in spec.items()}
+    for name, spec in _LISTED.items()
+}
 
 
 class LoggedCall:
@@ -48,102 +65,131 @@ class LoggedCall:
     def __init__(self, record: dict[str, Any], paths: Paths, where: str) -> None:
         self.record, self.where, self._paths = record, where, paths
 
-    def value(self, field: str) -> Any:
-        """The first value of a field; None where the record has none."""
-        for keys in self._paths.get(field, ()):
-            result = _at(self.record, keys)
-            if result is not None:
-                return result
-        return None
+    def _found(self, role: str) -> tuple[Any, str]:
+        """The first value of a role, None where the record has none; and its key."""
+        for keys in self._paths.get(role, ()):
+            if (result := _at(self.record, keys)) is not None:
+                return result, keys[-1]
+        return None, ""
 
-    def opened(self, field: str, kind: type) -> Any:
+    def value(self, role: str) -> Any:
+        """The first value of a role; None where the record has none."""
+        return self._found(role)[0]
+
+    def opened(self, role: str, kind: type) -> Any:
         """As `value`, opened where it is JSON in a text; None where it is of another kind."""
-        result = self.value(field)
+        result = self.value(role)
         if isinstance(result, str):
             result = reading.parse_json(result.encode(), self.where)
         return result if isinstance(result, kind) else None
 
-    def count(self, field: str) -> int | None:
+    def count(self, role: str) -> int | None:
         """A whole number."""
-        result = self.value(field)
-        return None if result is None else reading.count(result, self.where)
+        return reading.count(self.value(role), self.where)
 
-    def amount(self, field: str) -> float | None:
-        """An amount of 0 or more."""
-        result = self.value(field)
-        return None if result is None else reading.amount(result, self.where)
+    def amount(self, role: str, **units: int) -> float | None:
+        """USD or seconds: in the unit that the key's name says, or the role's name does.
+
+        Args:
+            units: Unit → how many of it make one.
+        """
+        for unit, many in units.items():
+            if (value := reading.amount(self.value(f"{role}_{unit}"), self.where)) is not None:
+                return value / many
+        found, key = self._found(role)
+        value, by = reading.amount(found, self.where), factor(key, role)
+        return value if value is None or by == 1 else value / (1 / by)
 
 
-#: Field of a format → where its records may have it, the first that does counts.
-Paths: TypeAlias = "dict[str, list[tuple[str, ...]]]"
-_TABLE: dict[str, dict[str, Any]] = own_table(Path(__file__).with_name("formats.yaml"))
-#: What `--map` names of a log → the fields of a format that it is.
-ROLES: dict[str, list[str]] = _TABLE.pop("roles")
+class LogFormat(NamedTuple):
+    """A format, as far as it can be that of records with certain keys.
+
+    Attributes:
+        unread: Keys of which it reads nothing.
+    """
+
+    name: str
+    needs: Sequence[tuple[str, ...]]
+    paths: Paths
+    unread: tuple[str, ...]
 
 
 class LogFormats:
     """The listed formats, with the keys that a person names in place of theirs.
 
-    A record of no listed format that has all keys which are named is of the format `named`.
+    A record of no listed format is of the format `named` where it has the keys that are named of
+    the arm and its tokens (of neither: all that are named). Where none are, it is `guessed` if
+    names of keys say which model answered and how many tokens it took.
 
     Args:
         mapping: Role of `ROLES` → path of a key.
     """
 
     def __init__(self, mapping: Mapping[str, str] = MappingProxyType({})) -> None:
-        named: dict[str, list[tuple[str, ...]]] = {}
-        for role, path in mapping.items():
-            fields = ["latency_ms"] if role == "latency" and path.endswith("ms") else ROLES[role]
-            named |= {field: [tuple(path.split("."))] for field in fields}
-        self.specs: dict[str, dict[str, Any]] = {
-            name: {**spec, **named} for name, spec in formats().items()
-        }
-        if needs := [path for (path,) in named.values()]:
-            self.specs["named"] = {**self.specs["plain"], "needs": needs}
+        #: Role → key, of records whose format is guessed.
+        self.guessed: dict[str, str] = {}
+        self._named: Paths = {role: [tuple(path.split("."))] for role, path in mapping.items()}
+        self._specs = {name: self._whole(spec) for name, spec in FORMATS.items()}
+        if self._named:
+            counts = [role for role in ("usage", "prompt_tokens") if role in self._named][:1]
+            roles = [role for role in ("arm", *counts) if role in self._named] or [*self._named]
+            needs = [self._named[role][0] for role in roles]
+            self._specs["named"] = self._whole({"needs": needs})
         # Of one set of keys the answers are the same.
-        self.candidates = lru_cache(maxsize=1024)(self._candidates)
-        self.paths = lru_cache(maxsize=1024)(self._paths)
-        self.unread = lru_cache(maxsize=1024)(self._unread)
+        self._fitting = lru_cache(maxsize=1024)(self._formats)
 
-    def of(self, record: Mapping[str, Any]) -> str | None:
-        """Name of the first format all of whose needs the record has."""
-        for name in self.candidates(tuple(record)):
-            if all(_at(record, keys) is not None for keys in self.specs[name]["needs"]):
-                return name
+    def of(self, record: Mapping[str, Any]) -> LogFormat | None:
+        """The first format all of whose needs the record has."""
+        for item in self._fitting(tuple(record)):
+            if all(_at(record, keys) is not None for keys in item.needs):
+                return item
         return None
 
-    def _candidates(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+    def _whole(self, spec: Paths) -> Paths:
+        """Role → paths of a format: those that a person names, else its own and then the plain."""
+        plain = {role: paths for role, paths in FORMATS["plain"].items() if role != "needs"}
+        whole = {role: spec.get(role, []) + plain.get(role, []) for role in {**plain, **spec}}
+        for role, paths in self._named.items():
+            whole = {name: of for name, of in whole.items() if name.partition("_")[0] != role}
+            whole[role] = paths
+        if "arm" in self._named:
+            whole["served_model"] = self._named["arm"]
+        return whole
+
+    def _formats(self, keys: tuple[str, ...]) -> list[LogFormat]:
         """Formats whose needs can be met by a record with these keys."""
-        return tuple(
-            name
-            for name, spec in self.specs.items()
-            if all(path[0] in keys for path in spec["needs"])
-        )
-
-    def _paths(self, name: str, keys: tuple[str, ...]) -> Paths:
-        """Field → paths of a format that can be in a record with these keys."""
-        return {
-            field: there
-            for field, paths in self.specs[name].items()
-            if isinstance(paths, list) and (there := [path for path in paths if path[0] in keys])
-        }
-
-    def _unread(self, name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of a record's keys of which a format reads nothing."""
-        lists = (paths for paths in self.specs[name].values() if isinstance(paths, list))
-        read = {path[0] for paths in lists for path in paths}
-        return tuple(key for key in keys if key not in read)
+        specs = {name: spec for name, spec in self._specs.items()
+                 if all(path[0] in keys for path in spec["needs"])}  # fmt: skip
+        if not specs and not self._named and (guess := guessed_roles(keys)):
+            self.guessed |= guess
+            specs["guessed"] = LogFormats(guess)._specs["named"]
+        formats = []
+        for name, spec in specs.items():
+            paths = {r: [p for p in listed if p[0] in keys] for r, listed in spec.items()}
+            read = {path[0] for listed in paths.values() for path in listed}
+            unread = tuple(key for key in keys if key not in read)
+            formats.append(LogFormat(name, spec["needs"], paths, unread))
+        return formats
 
 
-@cache
-def formats() -> dict[str, dict[str, Any]]:
-    """Name of a format → its title, the paths it needs, and the paths of its fields."""
-    return {
-        name: {
-            k: [tuple(p.split(".")) for p in v] if isinstance(v, list) else v for k, v in f.items()
-        }
-        for name, f in _TABLE.items()
-    }
+def guessed_roles(keys: Sequence[str]) -> dict[str, str]:
+    """Role → key whose name says so; empty without a model and its tokens."""
+    plain = FORMATS["plain"]
+    guess: dict[str, str] = {}
+    for role in ("arm", "usage", *_COUNTS.values(), "cost", "latency", "status", "score", "prompt"):
+        listed = [path[0] for path in plain.get(role, ()) if path[0] in keys]
+        ranked = sorted((rank, key) for key in keys if (rank := _rank(key, role)) is not None)
+        named = [*listed, *(key for _, key in ranked if key not in guess.values())]
+        if named:
+            guess[role] = named[0]
+    return guess if "arm" in guess and {"usage", "prompt_tokens"} & guess.keys() else {}
+
+
+def _rank(key: str, role: str) -> float | None:
+    if role in RESULT_ROLES:
+        return rank_of(key, role)
+    names = {"usage": ("usage", "tokenusage"), "cached_tokens": CACHED}.get(role, ())
+    return names.index(plain(key)) if plain(key) in names else None
 
 
 def _at(record: Any, keys: Sequence[str]) -> Any:
@@ -173,20 +219,21 @@ def row_of(call: LoggedCall, *, prompts: bool = False) -> dict[str, Any]:
         prompts: Keep what the user asked, as far as the record holds it.
     """
     tokens = _tokens(call)
-    cost = _cost(call, tokens["prompt_tokens"])
-    served, asked, finish = (call.value(name) for name in ("served", "asked", "finish"))
+    # 0 beside tokens is a missing price.
+    cost = reading.spent(call.amount("cost", cents=100), tokens["prompt_tokens"], call.where)
+    served, asked, finish = (call.value(name) for name in ("served_model", "arm", "finish"))
     tools = call.opened("tools", list)
     return reading.step(
         _identity(call), call.count("step"), str(served or asked or "unknown"),
-        finish in ("tool_calls", "tool_use"), failed=_failed(call.value("status")),
+        finish in ("tool_calls", "tool_use"), failed=status_of(call.value("status")) in ANSWERLESS,
         **tokens,
         served_model=None if served is None else str(served),
         cost_usd=cost,
         cost_source=None if cost is None else "provider",
         latency_s=_latency(call),
         requested_at=iso_time(call.value("time"), call.where),
-        tools_offered=None if tools is None else _names(tools),
-        outcome=reading.number(call.value("outcome"), call.where),
+        tools_offered=None if tools is None else [*map(reading.tool_name, tools)],
+        outcome=reading.number(call.value("score"), call.where),
         propensity=reading.number(call.value("propensity"), call.where),
         _prompt=_asked(call) if prompts else None,
     )  # fmt: skip
@@ -212,7 +259,7 @@ def _identity(call: LoggedCall) -> dict[str, Any]:
     if messages:
         hashes = prefix_hashes(messages)
         prefix, parts = hashes[-1], earlier_prompts(messages, hashes)
-    task, named = call.value("task"), call.value("call")
+    task, named = call.value("question"), call.value("call")
     alone = own is None and prefix is None
     if alone:
         own = call.where if named is None else named
@@ -238,43 +285,19 @@ def _number(value: Any) -> float | None:
 
 
 def _tokens(call: LoggedCall) -> dict[str, int | None]:
-    usage = call.opened("usage", dict)
-    if usage is None:
-        return {name: call.count(name) for name in _NUMBERS}
-    columns = reading.usage(usage, call.where, call.value("timings")).columns
-    return {name: call.count(name) if columns[name] is None else columns[name] for name in _NUMBERS}
-
-
-def _cost(call: LoggedCall, tokens: int | None) -> float | None:
-    """USD of a call; 0 beside tokens is a missing price."""
-    for name, unit in _COSTS.items():
-        if (amount := call.amount(name)) is not None:
-            return reading.spent(amount / unit, tokens, call.where)
-    return None
-
-
-def _failed(status: Any) -> bool:
-    """Whether a status says so, by a word or as HTTP does."""
-    return status_of(status) in ANSWERLESS
+    columns = reading.usage(call.opened("usage", dict), call.where, call.value("timings")).columns
+    return {
+        name: call.count(role) if columns[name] is None else columns[name]
+        for name, role in _COUNTS.items()
+    }
 
 
 def _latency(call: LoggedCall) -> float | None:
     """Seconds as stated, or from the first to the last time."""
-    if (millis := call.amount("latency_ms")) is not None:
-        return millis / 1000
-    if (known := call.amount("latency_s")) is not None:
+    if (known := call.amount("latency", ms=1000)) is not None:
         return known
     start, end = epoch(call.value("time")), epoch(call.value("end"))
     return None if start is None or end is None or end < start else end - start
-
-
-def _names(tools: Sequence[Any]) -> list[str]:
-    """Names of tools in OpenAI's or a plain shape."""
-    names = []
-    for tool in tools:
-        of = tool.get("function", tool) if isinstance(tool, Mapping) else {"name": tool}
-        names.append(str(of.get("name") if isinstance(of, Mapping) else of))
-    return names
 
 
 # Reads logs of any listed format into the table `steps`.
@@ -321,27 +344,29 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
     rows: list[dict[str, Any]] = []
     seen: dict[str, Any] = {}
     for where, record in _records(path):
-        name = known.of(record)
-        if name is None:
+        form = known.of(record)
+        if form is None:
             seen = seen or record
             log.left_out["records of no listed format"] += 1
             continue
-        log.formats[name] += 1
-        keys = tuple(record)
-        log.unread.update(key for key in known.unread(name, keys) if record[key])
-        rows.append(row_of(LoggedCall(record, known.paths(name, keys), where), prompts=prompts))
+        log.formats[form.name] += 1
+        log.unread.update(key for key in form.unread if record[key])
+        rows.append(row_of(LoggedCall(record, form.paths, where), prompts=prompts))
         if len(rows) == _TOGETHER:
-            parts.append(_table(rows))
+            parts.append(pa.Table.from_pylist(rows, _SCHEMA))
             rows = []
-    parts += [_table(rows)] if rows else []
+    parts += [pa.Table.from_pylist(rows, _SCHEMA)] if rows else []
     if not parts:
         raise SourceError(
             "no record is of a listed format",
             where=f"{path}; keys of the first record: {', '.join(list(seen)[:_SHOWN])}",
             next_step="say which key is what: --map arm=KEY,session=KEY,time=KEY,usage=KEY (or "
             "prompt_tokens=KEY,completion_tokens=KEY),cost=KEY,latency=KEY; listed are "
-            + ", ".join(str(item["title"]) for item in formats().values()),
+            + ", ".join(TITLES.values()),
         )
+    if log.formats["guessed"]:
+        read = ",".join(f"{role}={key}" for role, key in known.guessed.items())
+        log.doubts.append(f"records of no listed format are read as --map {read}")
     log.steps = _numbered(pa.concat_tables(parts), log)
     if unread := sorted(log.unread):
         more = f" and {len(unread) - _SHOWN:,} more" if len(unread) > _SHOWN else ""
@@ -355,26 +380,19 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
 
 
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Records of the files: rows, or those in a list below `data` or `logs`."""
     paths = reading.found_files(path, _FILES, "calls as JSON lines, JSON, CSV or Parquet")
     for item in paths:
-        for number, record in enumerate(_rows_of(item), 1):
+        records = (record for row in files.rows(item) for record in _inside(row))
+        for number, record in enumerate(records, 1):
             yield f"{item.name}, record {number}", record
 
 
-def _rows_of(path: Path) -> Iterable[dict[str, Any]]:
-    """Records of a file: lines, a list, one record, or a list below `data`."""
-    if path.suffix not in (".json", ".ndjson"):
-        return files.rows(path)
-    if path.suffix == ".ndjson":
-        return files.rows(path, "jsonl")
-    try:
-        content = reading.load_json(path)
-    except SourceError:  # JSON lines under the name of a document
-        return files.rows(path, "jsonl")
-    if isinstance(content, dict):
-        inner = content.get("data", content.get("logs"))
-        content = inner if isinstance(inner, list) else [content]
-    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
+def _inside(row: dict[str, Any]) -> list[dict[str, Any]]:
+    listed = row.get("data", row.get("logs"))
+    return (
+        [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else [row]
+    )
 
 
 #: Columns of a row while a log is read: those of `steps`, any of them unknown, and some more.
@@ -384,12 +402,6 @@ _SCHEMA = pa.schema(
     + [pa.field("_parts", pa.large_string()), pa.field("_alone", pa.bool_())]
     + [pa.field("_attempt", pa.float64())]
 )
-
-
-def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.table(
-        {f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in _SCHEMA}, _SCHEMA
-    )
 
 
 #: Keys of a later attempt and of what it repeats, beside its number.

@@ -281,9 +281,36 @@ class SourceRowReader:
         """What `fields.images` gives; None where it is not mapped."""
         return self._value("images", row)
 
-    def metadata(self, row: Row) -> dict[str, Any]:
-        """The columns of `fields.metadata`; None where a row has nothing."""
-        return {name: self._read[f"metadata:{name}"](row) for name in self.fields.metadata}
+    def prompt(
+        self, row: Row, place: str, question: str, choices: Sequence[str],
+        images: Sequence[QuestionImage],
+    ) -> str:  # fmt: skip
+        """The mapped prompt, or one of the question, its choices and an instruction."""
+        if prompt := self.text("prompt", row, place):
+            return with_marks([prompt], images)[0] if images else prompt
+        own = self.source.instruction
+        instruction = self.scorer.instruction if own is None else own
+        return uniform_prompt(question, choices, instruction)
+
+    def metadata(
+        self, row: Row, place: str, number: int, images: Sequence[QuestionImage]
+    ) -> dict[str, Any]:
+        """The columns of `fields.metadata`, None where a row has nothing; with what the source
+        states of all rows, and the row's slice, group and images.
+        """
+        source = self.source
+        metadata = {name: self._read[f"metadata:{name}"](row) for name in self.fields.metadata}
+        for key in ("percent", "answer_in", "tolerance"):
+            if (value := getattr(source, key)) is not None:
+                metadata.setdefault(key, value)
+        _check_percent(metadata.get("percent"), place)
+        if source.dense is not None:
+            metadata[SLICE] = DENSE if number < source.dense else EXTENSION
+        if (group := self.text("group", row, place)) is not None:
+            metadata[GROUP] = group
+        if images:
+            metadata[IMAGES] = [image.entry for image in images]
+        return metadata
 
 
 def place_of(row: Row, where: str, number: int) -> str:
@@ -353,15 +380,11 @@ def _scorer(name: str, *, where: str) -> Scorer:
 def _readers(fields: Fields, where: str) -> dict[str, Callable[[Row], Any]]:
     """One function per mapped field."""
     readers: dict[str, Callable[[Row], Any]] = {}
-    for name in ("id", "question", "prompt", "task", "domain", "scorer", "group", "images"):
-        if text := getattr(fields, name):
-            readers[name] = compile_field(text, where=f"{where}, fields.{name}")
-    for name in ("choices", "references"):
-        value = getattr(fields, name)
-        if isinstance(value, str):
-            readers[name] = compile_field(value, where=f"{where}, fields.{name}")
-        elif value:
-            readers[name] = _listed(value, f"{where}, fields.{name}")
+    for name, value in fields.model_dump(exclude={"metadata"}).items():
+        at = f"{where}, fields.{name}"
+        if value:
+            one = isinstance(value, str)
+            readers[name] = compile_field(value, where=at) if one else _listed(value, at)
     for name in fields.metadata:
         readers[f"metadata:{name}"] = compile_field(name, where=f"{where}, fields.metadata")
     return readers
@@ -546,46 +569,6 @@ def uniform_prompt(question: str, choices: Sequence[str], instruction: str) -> s
     return "\n\n".join(parts)
 
 
-def _asked(
-    reader: SourceRowReader, source: Source, row: Row, place: str, question: str,
-    choices: list[str], references: list[str], images: Sequence[QuestionImage],
-) -> dict[str, Any]:  # fmt: skip
-    """Task, domain, question and prompt of a row, its choices and references."""
-    own = source.instruction
-    instruction = reader.scorer.instruction if own is None else own
-    task, domain = ((reader.text(name, row, place) or "").strip() for name in ("task", "domain"))
-    prompt = reader.text("prompt", row, place)
-    if prompt and images:
-        (prompt,) = with_marks([prompt], images)
-    return {
-        "task": task or source.task or source.name,
-        "domain": domain or source.domain,
-        "question": question,
-        "prompt": prompt or uniform_prompt(question, choices, instruction),
-        "choices": choices,
-        "references": references,
-    }
-
-
-def _metadata(
-    reader: SourceRowReader, source: Source, row: Row, place: str, number: int,
-    images: Sequence[QuestionImage],
-) -> dict[str, Any]:  # fmt: skip
-    """Metadata of a row, with what its source states of all, its slice, group and images."""
-    metadata = reader.metadata(row)
-    for key in ("percent", "answer_in", "tolerance"):
-        if (value := getattr(source, key)) is not None:
-            metadata.setdefault(key, value)
-    _check_percent(metadata.get("percent"), place)
-    if source.dense is not None:
-        metadata[SLICE] = DENSE if number < source.dense else EXTENSION
-    if (group := reader.text("group", row, place)) is not None:
-        metadata[GROUP] = group
-    if images:
-        metadata[IMAGES] = [image.entry for image in images]
-    return metadata
-
-
 def to_queries(
     source: Source,
     rows: Iterable[Row],
@@ -641,16 +624,20 @@ def to_queries(
         content = query_id(question, choices, references, 0)
         repeat = seen[content]
         seen[content] += 1
+        task, domain = ((reader.text(n, row, place) or "").strip() for n in ("task", "domain"))
         out.append(
             {
                 "query_id": query_id(question, choices, references, repeat),
                 "source": source.name,
                 "source_id": source_id,
-                **_asked(reader, source, row, place, question, choices, references, seen_with),
+                "task": task or source.task or source.name,
+                "domain": domain or source.domain,
+                "question": question,
+                "prompt": reader.prompt(row, place, question, choices, seen_with),
+                "choices": choices,
+                "references": references,
                 "scorer": reader.scorer_name,
-                "metadata": _json(
-                    _metadata(reader, source, row, place, len(out), seen_with), place
-                ),
+                "metadata": _json(reader.metadata(row, place, len(out), seen_with), place),
             }
         )
     notes_of_filter = filtered.check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     Field,
@@ -112,6 +112,13 @@ class RecordedFields(Strict):
     up. Token counts of several calls are not compared with the one text that is recorded."""
 
 
+#: What `mapping` of a recording names.
+RecordedRole = Literal[
+    "arm", "question", "sample", "prompt", "text", "score", "status", "error", "served_model",
+    "prompt_tokens", "completion_tokens", "cached_tokens", "cost", "latency",
+]  # fmt: skip
+
+
 class Recorded(Strict):
     """Files of responses that someone already has."""
 
@@ -152,8 +159,20 @@ class Recorded(Strict):
     has no label, one that is wrong has the score 0, one that is scored has what its source gave
     it, and the name of a status means that. Other words mean what `fields.status` says. The build
     prints how many answers each word decided."""
-    fields: RecordedFields
-    """Which column is what."""
+    fields: RecordedFields = RecordedFields(query="query", model="model")
+    """Which column is what, in the words of the table `responses`."""
+    mapping: dict[RecordedRole, str] = {}
+    """The same in the words of `audit --map`, in place of `fields`, as in {arm: engine, question:
+    case, text: reply, latency: took_ms}: a column, a path (`usage.in`), an expression, or a
+    constant (`=gpt-4o`). A column's name says its unit (`_ms`, `cents`)."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if ("fields" in self.model_fields_set) == bool(self.mapping):
+            raise ValueError("expected either `fields` or `mapping`: which column is what")
+        if self.mapping and not {"arm", "question"} <= self.mapping.keys():
+            raise ValueError("expected `arm` and `question` in `mapping`, each with a column")
+        return self
 
 
 #: What a request may carry beside model and messages; `null` takes a default away.

@@ -1,6 +1,7 @@
 """Importers: existing routing benchmarks and evaluations as they are published → a workspace.
 
-To add one: an entry in `importers.yaml`, whose `reader` names a file here and its importer.
+To add one: an entry in `importers.yaml`, whose `reader` names a file here and what it calls the
+importer.
 """
 
 from __future__ import annotations

@@ -2,85 +2,86 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError
-from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.reading import members
-from routeyard.pipelines.ingest.mapping import ANSWERS, Record
+from routeyard.pipelines.ingest.importers.reading import FORMATS, members
+from routeyard.pipelines.ingest.mapping import ANSWERS, Record, importer, mapping_of
 
 # HELM: a folder per run with `per_instance_stats.json`, `scenario_state.json` and `run_spec.json`.
 #
 # Layout checked against runs that its release 0.5 wrote (hellaswag, MMLU and NarrativeQA), as they
 # are published among the test data of evaleval/every_eval_ever.
 
-#: Metrics in [0, 1], the one that counts first; a run's own list comes before.
-_HELM_METRICS = reading.FORMATS["helm"]["metrics"]
+#: Metrics in [0, 1], the one that counts first.
+_HELM_METRICS = FORMATS["helm"]["metrics"]
 
 
-def helm_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
-    """One run per folder; its metric is the first of `_METRICS` that its instances have."""
+@importer("helm")
+def helm(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+    """One run in a folder; its metric is the first of `_HELM_METRICS` that its instances have."""
     for path in paths:
-        folder = path.parent
-        rows = reading.load_json(path)
-        if reading.stray(result, rows, ("instance_id", "stats"), folder.name):
+        name, rows = path.parent.name, reading.load_json(path)
+        if reading.stray(result, rows, ("instance_id", "stats"), name):
             continue
-        spec_file, state_file = folder / "run_spec.json", folder / "scenario_state.json"
-        run = _object(spec_file, folder) | {"folder": folder.name}
-        states = _states(_object(state_file, folder))
-        model = _model(run)
+        spec = _object(path.with_name("run_spec.json"))
+        states = _states(_object(path.with_name("scenario_state.json")))
+        model = _model(spec.get("adapter_spec") or {}, name)
         if model is None:
-            result.skip("runs that name no model (run_spec.json)", folder.name)
+            result.skip("runs that name no model (run_spec.json)", name)
             continue
-        yield from _helm_run(reading.objects(rows, str(path)), states, run, model, result)
+        task = str(spec.get("name") or name)
+        for stated in (model, model.replace("/", "_")):
+            task = task.replace(f"model={stated}", "")
+        run = {"task": task.strip(",:-"), "model": model}
+        yield from _helm_run(reading.objects(rows, str(path)), states, name, run, result)
 
 
 def _helm_run(
-    rows: list[dict[str, Any]], states: Mapping[tuple[str, int], dict[str, Any]],
-    run: Mapping[str, Any], model: str, result: reading.ImportResult,
+    rows: list[dict[str, Any]], states: Mapping[tuple[str, int], dict[str, Any]], name: str,
+    run: Mapping[str, str], result: reading.ImportResult,
 ) -> Iterator[Record]:  # fmt: skip
-    task = str(run.get("name") or run["folder"]).replace(f"model={model}", "").replace(
-        f"model={model.replace('/', '_')}", "").strip(",:-")  # fmt: skip
     stats = [_stats(row) for row in rows]
-    metric = next((m for m in _HELM_METRICS if any(m in item for item in stats)), None)
-    if metric is None:
-        result.skip("runs without a metric from 0 to 1", str(run["folder"]))
+    known = [m for m in _HELM_METRICS if any(m in item for item in stats)]
+    if not known:
+        result.skip("runs without a metric from 0 to 1", name)
         return
-    others = [m for m in _HELM_METRICS if m != metric and any(m in item for item in stats)]
-    if others:
-        result.choices.append(f"the score of {run['folder']} is {metric}, not {', '.join(others)}")
+    if known[1:]:
+        result.choices.append(f"the score of {name} is {known[0]}, not {', '.join(known[1:])}")
     splits = sorted({str(state["instance"].get("split")) for state in states.values()})
     if len(splits) > 1:
-        result.doubts.append(f"{run['folder']} mixes the splits {', '.join(splits)}")
+        result.doubts.append(f"{name} mixes the splits {', '.join(splits)}")
     for row, stat in zip(rows, stats, strict=True):
-        where = f"{run['folder']}, instance {row.get('instance_id')}"
+        where = f"{name}, instance {row.get('instance_id')}"
         reading.need(row, ("instance_id", "stats"), where)
-        query, trial = f"{task}/{row['instance_id']}", int(row.get("train_trial_index") or 0)
         if row.get("perturbation"):
             result.left_out["perturbed copies of instances"] += 1
             continue
+        query, trial = f"{run['task']}/{row['instance_id']}", int(row.get("train_trial_index") or 0)
         state = states.get((str(row["instance_id"]), trial), {})
-        failed = (state.get("result") or {}).get("success") is False
+        reply = state.get("result") or {}
+        completions = reply.get("completions") or [{}]
         yield where, {
-            **stat, **_question(query, state), "_id": query, "_task": task, "_model": model,
-            "_trial": trial, "_text": _text(state), "_score": stat.get(metric),
-            "_served": (state.get("request") or {}).get("model_deployment"),
-            "_status": "error" if failed else None,
+            **stat, **run, **_question(query, state), "id": query, "sample": trial,
+            "text": completions[0].get("text"), "score": stat.get(known[0]),
+            "served_model": (state.get("request") or {}).get("model_deployment"),
+            "status": "error" if reply.get("success") is False else None,
         }  # fmt: skip
 
 
-def _object(path: Path, folder: Path) -> dict[str, Any]:
+def _object(path: Path) -> dict[str, Any]:
+    """The object in a file beside a run's; empty without one."""
     if not path.is_file():
         return {}
-    reading.inside(path, folder)
+    reading.inside(path, path.parent)
     return reading.obj(reading.load_json(path), str(path))
 
 
@@ -94,13 +95,12 @@ def _states(content: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, Any]]
     }  # fmt: skip
 
 
-def _model(run: Mapping[str, Any]) -> str | None:
+def _model(adapter: Mapping[str, Any], folder: str) -> str | None:
     """The model of a run, as its specification or the folder's name states it."""
-    adapter = run.get("adapter_spec") or {}
     named = adapter.get("model") or adapter.get("model_deployment")
     if named:
         return str(named)
-    parts = str(run["folder"]).replace(":", ",").replace("-model=", ",model=").split(",")
+    parts = folder.replace(":", ",").replace("-model=", ",model=").split(",")
     return next((part.removeprefix("model=") for part in parts if part.startswith("model=")), None)
 
 
@@ -118,7 +118,6 @@ def _stats(row: Mapping[str, Any]) -> dict[str, Any]:
 def _question(query: str, state: Mapping[str, Any]) -> dict[str, Any]:
     """What is asked, and the references: letters where there are options."""
     instance = state.get("instance") or {}
-    asked = reading.text((instance.get("input") or {}).get("text"))
     references = [item for item in instance.get("references") or () if isinstance(item, dict)]
     options = state.get("output_mapping") or {}
     right = [reading.text((reference.get("output") or {}).get("text")) for reference in references
@@ -126,19 +125,12 @@ def _question(query: str, state: Mapping[str, Any]) -> dict[str, Any]:
     letters = [letter for letter, text in options.items() if text in right]
     prompt = reading.text((state.get("request") or {}).get("prompt"))
     return {
-        "_asked": asked or query, **({"_prompt": prompt} if prompt else {}),
-        "_choices": tuple(reading.text(text) for text in options.values()),
-        "_references": tuple(letters or right),
-        "_split": reading.split_named(str(instance.get("split"))),
+        "question": reading.text((instance.get("input") or {}).get("text")) or query,
+        **({"prompt": prompt} if prompt else {}),
+        "choices": tuple(reading.text(text) for text in options.values()),
+        "references": letters or right,
+        "split": reading.split_of(str(instance.get("split"))),
     }  # fmt: skip
-
-
-def _text(state: Mapping[str, Any]) -> str | None:
-    completions = (state.get("result") or {}).get("completions") or ()
-    return reading.output_text(completions[0].get("text")) if completions else None
-
-
-HELM_IMPORTER = mapping.importer("helm", helm_records)
 
 
 # lm-evaluation-harness: `samples_<task>_<time>.jsonl`, written with `--log_samples`.
@@ -147,34 +139,32 @@ HELM_IMPORTER = mapping.importer("helm", helm_records)
 # (`lm_eval/loggers/evaluation_tracker.py`) and against files that its release 0.4.13
 # wrote for a generation, a multiple-choice and a log-likelihood task.
 
-_LM_EVAL_COLUMNS = mapping.mapping_of("lm_eval").needs
+_LM_EVAL_COLUMNS = mapping_of("lm_eval").needs
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T[\d\-.:]+(?=\.json)")
 _NAME = re.compile(rf"samples_(?P<task>.+)_{_STAMP.pattern}")
 #: Metrics in [0, 1], the most telling first.
-_LM_EVAL_METRICS = reading.FORMATS["lm_eval"]["metrics"]
+_LM_EVAL_METRICS = FORMATS["lm_eval"]["metrics"]
 #: The filter that counts where a task has several.
 _FILTERS = ("flexible-extract", "none", "strict-match")
 
 
-def lm_eval_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+@importer("lm_eval", newest_first=_STAMP)
+def lm_eval(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """One folder per model, the newest run of a task; of several filters the first known one."""
     seen: set[tuple[str, str]] = set()
-    models: dict[Path, str] = {}
-    counted: dict[Path, dict[str, Any]] = {}
+    run_of = cache(_run_of)
     for path in paths:
         named = _NAME.match(path.name)
         task = named["task"] if named else path.stem.removeprefix("samples_")
-        if path.parent not in models:
-            models[path.parent], counted[path.parent] = _run_of(path.parent)
-        model = models[path.parent]
+        (model, counted), name = run_of(path.parent), f"{path.parent.name}/{path.name}"
         if (model, task) in seen:
-            result.skip("older runs of the same model and task", f"{path.parent.name}/{path.name}")
+            result.skip("older runs of the same model and task", name)
             continue
         rows = list(files.rows(path, "jsonl"))
-        if reading.stray(result, rows, _LM_EVAL_COLUMNS, f"{path.parent.name}/{path.name}"):
+        if reading.stray(result, rows, _LM_EVAL_COLUMNS, name):
             continue
         seen.add((model, task))
-        said = counted[path.parent].get(task)
+        said = counted.get(task)
         asked = said.get("effective") if isinstance(said, dict) else None
         held = len({str(row.get("doc_id")) for row in rows})
         if isinstance(asked, int) and asked > held:
@@ -196,10 +186,9 @@ def _lm_eval_run(
         prompt, generates = _request(row["arguments"], where)
         target = reading.text(row["target"])
         yield where, {
-            **row, "_task": task, "_model": model, "_prompt": prompt,
-            "_references": [target] if target else None,
-            "_generated": _generated(row["resps"]) if generates else None,
-            "_score": _score(row, where),
+            "id": f"{task}/{row['doc_id']}", "question": prompt, "prompt": prompt, "task": task,
+            "references": [target] if target else None, "model": model, "score": _score(row, where),
+            "text": _generated(row["resps"]) if generates else None,
         }  # fmt: skip
 
 
@@ -267,18 +256,16 @@ def _score(row: dict[str, Any], where: str) -> float | None:
     return None
 
 
-LM_EVAL_IMPORTER = mapping.importer("lm_eval", lm_eval_records, newest_first=_STAMP)
-
-
 # MMLU-Pro's `eval_results`: one zip per model, holding one JSON list.
 
-_MMLU_PRO_COLUMNS = mapping.mapping_of("mmlu_pro").needs
+_MMLU_PRO_COLUMNS = mapping_of("mmlu_pro").needs
 _OUTPUTS = ("model_outputs", "generated_text")
 #: What a revision of a question may change.
 _REVISED = ("question", "options", "answer", "category")
 
 
-def mmlu_pro_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+@importer("mmlu_pro")
+def mmlu_pro(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Runs that were graded against a revised key carry that key per answer.
 
     Upstream revised some questions between runs: the variant that most runs
@@ -313,7 +300,15 @@ def _variant(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _records(path: Path, result: reading.ImportResult) -> Iterator[Record]:
-    for where, rows in _documents(path):
+    zipped = path.suffix == ".zip"
+    documents = members(path, ".json") if zipped else [(path.name, reading.whole(path))]
+    for name, data in documents:
+        if name.startswith("__MACOSX"):
+            continue
+        where = f"{path.name}:{name}" if zipped else path.name
+        rows = reading.parse_json(data, where)
+        if not isinstance(rows, list):
+            raise SourceError("a list of records is expected", where=where)
         for number, row in enumerate(rows, 1):
             if isinstance(row, str):
                 result.left_out["bare strings among the records"] += 1
@@ -325,55 +320,37 @@ def _records(path: Path, result: reading.ImportResult) -> Iterator[Record]:
             yield place, row
 
 
-def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
-    zipped = path.suffix == ".zip"
-    documents = members(path, ".json") if zipped else iter([(path.name, reading.whole(path))])
-    for name, data in documents:
-        if name.startswith("__MACOSX"):
-            continue
-        where = f"{path.name}:{name}" if zipped else path.name
-        rows = reading.parse_json(data, where)
-        if not isinstance(rows, list):
-            raise SourceError("a list of records is expected", where=where)
-        yield where, rows
-
-
-MMLU_PRO_IMPORTER = mapping.importer("mmlu_pro", mmlu_pro_records)
-
-
 # ZeroEval: `result_dirs/<task>/<model>.json`, raw outputs of one model per file.
 
-_ZEROEVAL_COLUMNS = mapping.mapping_of("zeroeval").needs
-#: task of the path → rule scorer that reads its answers.
+#: Task of the path → rule scorer that reads its answers; of others the references' shapes say.
 _SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "literal", "zebra": "given"}
-#: Of other tasks the shape of each reference says how its answers are read.
-_BY_SHAPE = "auto"
 
 
-def zeroeval_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+@importer("zeroeval")
+def zeroeval(
+    row: dict[str, Any], where: str, path: Path, result: reading.ImportResult
+) -> dict[str, Any] | None:
     """Outputs are labelled here, by a rule scorer, not as upstream labelled them."""
-    for path in paths:
-        if path.name.endswith(".summary.json"):
-            continue
-        task, model = path.parent.name, path.stem
-        scorer = next((s for start, s in _SCORERS.items() if task.startswith(start)), _BY_SHAPE)
-        content = reading.load_json(path)
-        if reading.stray(result, content, _ZEROEVAL_COLUMNS, f"{task}/{path.name}"):
-            continue
-        rows = reading.objects(content, str(path))
-        for where, row in reading.records(rows, _ZEROEVAL_COLUMNS, f"{task}/{path.name}"):
-            history = row.get("chat_history")
-            prompt = reading.text(history[0]) if isinstance(history, list) and history else None
-            outputs = row["output"] if isinstance(row["output"], list) else [row["output"]]
-            own = {"_task": task, "_scorer": scorer, "_references": _references(row, scorer),
-                   "_asked": reading.text(row.get("question")) or prompt or ""}  # fmt: skip
-            answers = [
-                {"_model": model, "_sample": sample, "_output": output,
-                 "generator": row.get("generator")}
-                for sample, output in enumerate(outputs)
-            ]  # fmt: skip
-            said = {} if prompt is None else {"_prompt": prompt}
-            yield where, {**row, **own, **said, ANSWERS: answers}
+    if path.name.endswith(".summary.json"):
+        return None
+    task, history = path.parent.name, row.get("chat_history")
+    scorer = next((s for start, s in _SCORERS.items() if task.startswith(start)), "auto")
+    prompt = reading.text(history[0]) if isinstance(history, list) and history else None
+    outputs = row["output"] if isinstance(row["output"], list) else [row["output"]]
+    answers = [
+        {
+            "_sample": sample,
+            "_output": output,
+            "_model": path.stem,
+            "generator": row.get("generator"),
+        }
+        for sample, output in enumerate(outputs)
+    ]
+    return {
+        "_scorer": scorer, "_references": _references(row, scorer), ANSWERS: answers,
+        "_asked": reading.text(row.get("question")) or prompt or "",
+        **({} if prompt is None else {"_prompt": prompt}),
+    }  # fmt: skip
 
 
 def _references(row: dict[str, Any], scorer: str) -> tuple[str, ...]:
@@ -384,26 +361,3 @@ def _references(row: dict[str, Any], scorer: str) -> tuple[str, ...]:
     if scorer == "mcq" and isinstance(answer, str) and answer in choices:
         return (chr(ord("A") + choices.index(answer)),)
     return reading.texts(answer)
-
-
-ZEROEVAL_IMPORTER = mapping.importer("zeroeval", zeroeval_records)
-
-
-# AlpacaEval: `<model>/<annotator>/annotations.json`, preferences of a judge.
-# Score = preference - 1: 0 when the reference is preferred, 1 when the model is.
-
-
-def alpaca_eval_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
-    """One annotation each; a question is known by its text."""
-    needs = mapping.mapping_of("alpaca_eval").needs
-    for path in paths:
-        rows = reading.objects(reading.load_json(path), str(path))
-        name = f"{path.parent.parent.name}/{path.parent.name}"
-        for where, row in reading.records(rows, needs, name):
-            digest = hashlib.sha256(reading.text(row["instruction"]).encode()).hexdigest()
-            task = reading.text(row.get("dataset")) or "alpaca_eval"
-            first = [reading.text(row["output_1"])]
-            yield where, {**row, "_id": digest[:12], "_task": task, "output_1": first}
-
-
-ALPACA_EVAL_IMPORTER = mapping.importer("alpaca_eval", alpaca_eval_records)

@@ -17,51 +17,41 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.trajectories import epoch, iso_time, prefix_hashes
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.importers.reading import members
+from routeyard.pipelines.ingest.mapping import ANSWERS, STEPS, Record, importer
 
 # Model events of Inspect's samples as steps: usage, tools and times of each call.
 
 
-def steps_of_sample(
-    sample: Mapping[str, Any], query: str, model: str, where: str
-) -> list[dict[str, Any]]:
-    """Rows of `steps`, one for each call of a model in the sample's events; none without events."""
+def steps_of_sample(sample: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """The calls of a model in the sample's events; none without events."""
     events = reading.objects(sample.get("events") or [], where)
     calls = [event for event in events if event.get("event") == "model" and event.get("output")]
-    chains = [_prefixes(call) for call in calls]
     first: dict[str, int] = {}
-    for number, hashes in enumerate(chains):
+    rows = []
+    for number, call in enumerate(calls):
+        hashes = _prefixes(call)
+        output = reading.obj(call["output"], where)
+        choice = (output.get("choices") or [{}])[0]
+        asked_for = (choice.get("message") or {}).get("tool_calls") or []
+        called = [str(item.get("function")) for item in asked_for]
+        rows.append(
+            {
+                "acted_by": call.get("model"),
+                "called": called,
+                "failed": output.get("error") or call.get("error"),
+                "parent": max((first[item] for item in hashes[:-1] if item in first), default=None),
+                "prefix_hash": hashes[-1] if hashes else None,
+                "served_model": output.get("model"),
+                **reading.usage(output.get("usage"), where).columns,
+                "latency_s": _seconds(call, output, where),
+                "requested_at": iso_time(call.get("timestamp"), where),
+                "tools_offered": [str(item.get("name")) for item in call.get("tools") or []],
+                "tools_called": called,
+            }
+        )
         if hashes:
             first.setdefault(hashes[-1], number)
-    key = {"query_id": query, "model_id": model, "sample": int(sample["epoch"]) - 1}
-    rows = []
-    for number, (call, hashes) in enumerate(zip(calls, chains, strict=True)):
-        parents = [first[item] for item in hashes[:-1] if first.get(item, number) < number]
-        placed = {
-            "parent": max(parents, default=None),
-            "prefix_hash": hashes[-1] if hashes else None,
-        }
-        rows.append(_call(call, key | placed, number, model, where))
     return rows
-
-
-def _call(
-    call: Mapping[str, Any], key: Mapping[str, Any], number: int, model: str, where: str
-) -> dict[str, Any]:
-    """What one model event says of itself."""
-    output = reading.obj(call["output"], where)
-    choice = (output.get("choices") or [{}])[0]
-    message = choice.get("message") or {}
-    called = [str(item.get("function")) for item in message.get("tool_calls") or []]
-    return reading.step(
-        key, number, str(call.get("model") or model), called,
-        failed=output.get("error") or call.get("error"),
-        served_model=output.get("model"),
-        **reading.usage(output.get("usage"), where).columns,
-        latency_s=_seconds(call, output, where),
-        requested_at=iso_time(call.get("timestamp"), where),
-        tools_offered=[str(item.get("name")) for item in call.get("tools") or []],
-        tools_called=called,
-    )  # fmt: skip
 
 
 def _prefixes(call: Mapping[str, Any]) -> list[str]:
@@ -81,7 +71,6 @@ def _seconds(call: Mapping[str, Any], output: Mapping[str, Any], where: str) -> 
     return end - start if start is not None and end is not None and end >= start else None
 
 
-_STAMP = re.compile(r"^\d{4}-\d{2}-\d{2}T[\d-]+")
 #: Inspect's letters. `N` (no answer given) has no number here: it is not a wrong answer.
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5}
 #: Names that name no model: a placeholder, or a solver that calls none.
@@ -110,7 +99,8 @@ class _Log:
         return (self.header.get("status", "success") != "success", not scored)
 
 
-def read(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[reading.ImportedAnswer]:
+@importer("inspect", newest_first=re.compile(r"^\d{4}-\d{2}-\d{2}T[\d-]+"))
+def inspect(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Epochs become samples; the first scorer whose value is a number or letter counts.
 
     A task that was retried, or run once more with the same arguments, has several logs: one that
@@ -165,59 +155,44 @@ def _doubts(log: _Log) -> Iterator[str]:
         yield f"{without:,} of {len(log.samples):,} samples of {name} have no score"
 
 
-def _answers(log: _Log, result: reading.ImportResult) -> Iterator[reading.ImportedAnswer]:
+def _answers(log: _Log, result: reading.ImportResult) -> Iterator[Record]:
     for sample in log.samples:
         where = f"{log.path.name}, sample {sample.get('id')}"
         reading.need(sample, ("id", "epoch", "input"), where)
-        query, prompt = f"{log.task}/{sample['id']}", _prompt(sample["input"])
-        question = reading.ImportedQuestion(
-            id=query,
-            question=prompt,
-            prompt=prompt,
-            task=log.task,
-            choices=reading.options(sample.get("choices")),
-            references=reading.texts(sample.get("target")),
-        )
-        result.ask(question, where)
-        steps = steps_of_sample(sample, query, log.model, where)
-        answer = _answer(query, log.model, sample, len(steps), where)
-        if (answer.text, answer.score, answer.status) == (None, None, None):
+        asked = _prompt(sample["input"])
+        steps = steps_of_sample(sample, where)
+        answer = _answer(log.model, sample, len(steps), where)
+        answers = [{**answer, STEPS: steps}]
+        if all(answer[name] is None for name in ("text", "score", "status")):
             result.left_out["samples without answer and score"] += 1
-            continue
-        result.steps += [step | {"outcome": answer.score} for step in steps]
-        yield answer
+            answers = []
+        yield where, {
+            "id": f"{log.task}/{sample['id']}", "task": log.task,
+            "question": asked, "prompt": asked,
+            "choices": sample.get("choices"), "references": sample.get("target"), ANSWERS: answers,
+        }  # fmt: skip
 
 
-def _answer(
-    query: str, model: str, sample: dict[str, Any], calls: int, where: str
-) -> reading.ImportedAnswer:
+def _answer(model: str, sample: dict[str, Any], calls: int, where: str) -> dict[str, Any]:
     output = reading.obj(sample.get("output") or {}, where)
-    choices = output.get("choices") or []
-    first = choices[0] if choices else {}
+    first = (output.get("choices") or [{}])[0]
     error = sample.get("error")
     usage = (sample.get("model_usage") or {}).get(model) or output.get("usage") or {}
-    used = reading.usage(usage, where)
-    stopped = first.get("stop_reason") == "max_tokens"
-    return reading.ImportedAnswer(
-        query=query,
-        model=model,
-        sample=int(sample["epoch"]) - 1,
-        text=_content((first.get("message") or {}).get("content")) if not error else None,
-        score=_score(sample.get("scores") or {"score": sample.get("score")}, where),
-        finish_reason="length" if stopped else None,
-        served_model=output.get("model"),
-        prompt_tokens=used.prompt,
-        completion_tokens=used.completion,
-        cache_read_tokens=used.read,
-        cache_write_tokens=used.write,
+    used = reading.usage(usage, where).columns
+    why = error.get("message") if isinstance(error, dict) else error
+    return {
+        "model": model,
+        "sample": int(sample["epoch"]) - 1,
+        "text": _content((first.get("message") or {}).get("content")) if not error else None,
+        "score": _score(sample.get("scores") or {"score": sample.get("score")}, where),
+        "finish_reason": "length" if first.get("stop_reason") == "max_tokens" else None,
+        "served_model": output.get("model"),
+        **{name: used[name] for name in reading.TOKENS},
         # The time of the output is that of the last call alone.
-        latency_s=reading.amount(output.get("time"), where) if calls < 2 else None,
-        calls=calls or None,
-        status="error" if error else None,
-        error=str(error.get("message") if isinstance(error, dict) else error)[:500]
-        if error
-        else None,
-    )
+        "latency_s": output.get("time") if calls < 2 else None,
+        "status": "error" if error else None,
+        "error": str(why)[:500] if error else None,
+    }
 
 
 def _log(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -266,6 +241,3 @@ def _score(scores: Any, where: str) -> float | None:
         if isinstance(value, bool | int | float) and 0 <= float(value) <= 1:
             return float(value)
     return None
-
-
-IMPORTER = reading.importer("inspect", read, newest_first=_STAMP)

@@ -15,7 +15,7 @@ from typing import Any
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.trajectories import epoch, iso_time
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.agents import trial
+from routeyard.pipelines.ingest.mapping import STEPS, Record, importer
 
 _CALLS = ("chat", "text_completion", "generate_content", "responses")
 #: Attribute of an evaluation's outcome, on any span of the trajectory.
@@ -26,9 +26,18 @@ _SHARED = ("gen_ai.conversation.id", "gen_ai.agent.name", *_OUTCOMES)
 _APART = ("tool", "agent")
 _PARENTS = ("parentSpanId", "parent_span_id", "parent_id", "parentId")
 _USED = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
+#: Column of `steps` → names below `gen_ai.usage`, of several conventions.
+_COUNTS = {
+    "prompt_tokens": ("input_tokens", "prompt_tokens"),
+    "completion_tokens": ("output_tokens", "completion_tokens"),
+    "reasoning_tokens": ("reasoning.output_tokens", "reasoning_tokens"),
+    "cache_read_tokens": ("cache_read.input_tokens", "cache_read_input_tokens"),
+    "cache_write_tokens": ("cache_creation.input_tokens", "cache_creation_input_tokens"),
+}
 
 
-def read(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[reading.ImportedAnswer]:
+@importer("otel")
+def otel(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """One answer for each trajectory: the last call's text, and all its tokens."""
     spans = _unwrapped(_once([s for path in paths for s in _spans(path, result)], result), result)
     outcomes: dict[str, float | None] = {}
@@ -44,7 +53,8 @@ def read(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[readin
         else:
             result.left_out["spans that are no calls of a model"] += 1
     for own, calls in sorted(conversations.items()):
-        yield _answer(own, sorted(calls, key=lambda item: item["start"]), outcomes.get(own), result)
+        calls.sort(key=lambda item: item["start"])
+        yield calls[0]["where"], _trajectory(own, calls, outcomes.get(own))
 
 
 def _once(spans: list[dict[str, Any]], result: reading.ImportResult) -> list[dict[str, Any]]:
@@ -119,49 +129,36 @@ def _is_call(attrs: Mapping[str, Any]) -> bool:
     return bool(asked) and (operation is None or operation in _CALLS)
 
 
-def _answer(
-    own: str, calls: list[dict[str, Any]], outcome: float | None, result: reading.ImportResult
-) -> reading.ImportedAnswer:
+def _trajectory(own: str, calls: list[dict[str, Any]], outcome: float | None) -> dict[str, Any]:
     first, last = calls[0]["attributes"], calls[-1]["attributes"]
     asked = reading.text(first.get("gen_ai.input.messages") or first.get("gen_ai.prompt")) or own
     named = first.get("gen_ai.agent.name")
-    task, model = str(named or "traffic"), str(named or _arm(first))
-    question = reading.ImportedQuestion(own, asked, task, prompt=asked)
-    text = last.get("gen_ai.output.messages") or last.get("gen_ai.completion")
-    return trial(
-        result, question, model,
-        lambda key: [_step(key, k, call, outcome) for k, call in enumerate(calls)],
-        calls[0]["where"], outcome=outcome, text=reading.output_text(text),
-        served_model=last.get("gen_ai.response.model") if len(calls) == 1 else None,
-    )  # fmt: skip
+    return {
+        "id": own, "question": asked, "prompt": asked, "task": str(named or "traffic"),
+        "model": named or _arm(first), "score": outcome, STEPS: [_step(call) for call in calls],
+        "text": last.get("gen_ai.output.messages") or last.get("gen_ai.completion"),
+        "served_model": last.get("gen_ai.response.model") if len(calls) == 1 else None,
+    }  # fmt: skip
 
 
-def _step(
-    key: Mapping[str, Any], number: int, call: Mapping[str, Any], outcome: float | None
-) -> dict[str, Any]:
-    attrs, where = call["attributes"], call["where"]
-
-    def count(*names: str) -> int | None:
-        value = next(
-            (attrs[f"gen_ai.usage.{n}"] for n in names if f"gen_ai.usage.{n}" in attrs), None
-        )
-        return reading.count(value, where)
-
+def _step(call: Mapping[str, Any]) -> dict[str, Any]:
+    attrs = call["attributes"]
     error = attrs.get("error.type")
-    return reading.step(
-        key, number, _arm(attrs),
-        "tool" in reading.text(attrs.get("gen_ai.response.finish_reasons")), failed=error,
-        error=None if error is None else str(error),
-        served_model=attrs.get("gen_ai.response.model"),
-        prompt_tokens=count("input_tokens", "prompt_tokens"),
-        completion_tokens=count("output_tokens", "completion_tokens"),
-        reasoning_tokens=count("reasoning.output_tokens", "reasoning_tokens"),
-        cache_read_tokens=count("cache_read.input_tokens", "cache_read_input_tokens"),
-        cache_write_tokens=count("cache_creation.input_tokens", "cache_creation_input_tokens"),
-        latency_s=call["seconds"],
-        requested_at=iso_time(call["start"], where),
-        outcome=outcome,
-    )  # fmt: skip
+    return {
+        "acted_by": _arm(attrs),
+        "called": "tool" in reading.text(attrs.get("gen_ai.response.finish_reasons")),
+        "failed": error,
+        "error": None if error is None else str(error),
+        "served_model": attrs.get("gen_ai.response.model"),
+        **{column: _count(call, names) for column, names in _COUNTS.items()},
+        "latency_s": call["seconds"],
+        "requested_at": iso_time(call["start"], call["where"]),
+    }
+
+
+def _count(call: Mapping[str, Any], names: Sequence[str]) -> int | None:
+    counts = (call["attributes"].get(f"gen_ai.usage.{name}") for name in names)
+    return reading.count(next((n for n in counts if n is not None), None), call["where"])
 
 
 def _arm(attrs: Mapping[str, Any]) -> str:
@@ -226,6 +223,3 @@ def _seconds(span: Mapping[str, Any], nano: str, iso: str, where: str) -> Any:
     if seconds is None and nano.startswith("start"):
         raise SourceError("a span has no start", where=where)
     return seconds
-
-
-IMPORTER = reading.importer("otel", read)

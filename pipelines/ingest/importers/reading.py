@@ -107,6 +107,7 @@ class ImportResult:
         doubts: What a person has to know or to decide, one sentence each.
         choices: What was chosen where the source leaves it open, one sentence each.
         steps: Rows of `steps` with the questions' own ids; written beside the answers.
+        seen: What a reader remembers from one record to the next.
     """
 
     source: Path
@@ -117,6 +118,7 @@ class ImportResult:
     doubts: list[str] = field(default_factory=list)
     choices: list[str] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
+    seen: dict[Any, Any] = field(default_factory=dict)
 
     def skip(self, why: str, file: str) -> None:
         """Leave a whole file out, by name."""
@@ -129,6 +131,10 @@ class ImportResult:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             named[f"{why} ({', '.join(sorted(names)[:5])}{more})"] = len(names)
         return dict(sorted((self.left_out + Counter(named)).items()))
+
+    def name_of(self, path: Path) -> str:
+        """A file's name, as it is below the folder that is imported."""
+        return str(path.relative_to(self.source)) if self.source in path.parents else path.name
 
     def ask(self, question: ImportedQuestion, where: str) -> None:
         """Add a question.
@@ -169,28 +175,11 @@ class Importer:
     url: str
     license: str
     layout: str
-    files: tuple[str, ...]
-    lacks: tuple[str, ...]
+    files: Sequence[str]
+    lacks: Sequence[str]
     read: Callable[[Sequence[Path], ImportResult], Iterable[ImportedAnswer]]
     newest_first: re.Pattern[str] | None = None
     sizes_in_names: bool = False
-
-
-def importer(
-    name: str,
-    read: Callable[[Sequence[Path], ImportResult], Iterable[ImportedAnswer]],
-    *,
-    newest_first: re.Pattern[str] | None = None,
-) -> Importer:
-    """The importer of a format that `importers.yaml` describes."""
-    if name not in FORMATS:
-        raise LookupError(f"describe {name!r} in pipelines/ingest/importers/importers.yaml first")
-    about: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in FORMATS[name].items()
-        if key not in ("reader", "mapping", "metrics")
-    }
-    return Importer(name=name, read=read, newest_first=newest_first, **about)
 
 
 #: What `importers.yaml` says of each format; `reader` is the module and name of its importer.
@@ -201,12 +190,7 @@ FORMATS = own_table(Path(__file__).with_name("importers.yaml"))
 SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
-def split_of(path: Path) -> str | None:
-    """The split that the start of a file's name states."""
-    return split_named(path.name)
-
-
-def split_named(text: str) -> str | None:
+def split_of(text: str) -> str | None:
     """The split that a text starts with: `train`, `validation` or `test`."""
     return next((v for k, v in SPLITS.items() if text.startswith(k)), None)
 
@@ -316,12 +300,10 @@ def json_rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from files.rows(path, "jsonl")
 
 
-def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Rows of a CSV in UTF-8 that has at least `columns`."""
-    for number, row in enumerate(files.rows(path, "csv")):
-        if number == 0:
-            need(row, columns, str(path))
-        yield row
+def json_list(path: Path) -> list[dict[str, Any]]:
+    """Objects of a file that is one JSON list; another object is one record, of no list."""
+    content = load_json(path)
+    return objects([content] if isinstance(content, dict) else content, str(path))
 
 
 def load_json(path: Path) -> Any:
@@ -506,6 +488,12 @@ def step(
         **key, "step": number, "acted_by": arm, "action": "call" if called else "answer",
         "queries": [], "found": [], "status": "error" if failed else "ok", "attempts": 1, **known,
     }  # fmt: skip
+
+
+def tool_name(tool: Any) -> str:
+    """Name of a tool, or of one that is called, in OpenAI's or a plain shape."""
+    of = tool.get("function", tool) if isinstance(tool, Mapping) else tool
+    return str(of.get("name") if isinstance(of, Mapping) else of)
 
 
 #: Counts of an answer that are those of its steps together.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,8 @@ import pyarrow.parquet as pq
 from routeyard.pipelines.common import files, pickles
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.untrusted import bounded
-from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.mapping import ANSWERS, Record
+from routeyard.pipelines.ingest.mapping import ANSWERS, Record, importer, mapping_of
 
 # EmbedLLM: `train.csv`, `val.csv`, `test.csv` with one 0/1 label per model and prompt.
 #
@@ -28,7 +25,20 @@ from routeyard.pipelines.ingest.mapping import ANSWERS, Record
 # better of repeated labels and 0 for missing ones; here repeats are samples and what is
 # missing is missing.
 
-EMBEDLLM_IMPORTER = mapping.importer("embedllm")
+embedllm = importer("embedllm")()
+
+# MixInstruct: instructions with the candidates of several models and their metrics.
+#
+# Layout checked against the card and the list of files of the dataset
+# llm-blender/mix-instruct and against its reader in yuchenlin/LLM-Blender
+# (`llm_blender/pair_ranker/data.py`: JSON lines or one JSON list).
+
+mixinstruct = importer("mixinstruct")()
+mixinstruct_bartscore = importer("mixinstruct_bartscore")()
+
+# AlpacaEval: `<model>/<annotator>/annotations.json`, preferences of a judge.
+
+alpaca_eval = importer("alpaca_eval")()
 
 
 # LLMRouterBench: a tree `results/bench/<dataset>/<split>/<model>/…json`.
@@ -40,13 +50,13 @@ EMBEDLLM_IMPORTER = mapping.importer("embedllm")
 # score as 0; here such an answer has no score.
 
 _HEADER = ("model_name", "dataset_name", "split", "records")
-_RECORD = mapping.mapping_of("llmrouterbench").needs
+_RECORD = mapping_of("llmrouterbench").needs
 #: How the three places that catch an error write it in place of the output.
 _LLMROUTERBENCH_FAILED = ("Generation failed: ", "Processing failed: ", "Unexpected error: ")
-_STAMP = re.compile(r"\d{8}_\d{6}(?=\.json$)")
 
 
-def llmrouterbench_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+@importer("llmrouterbench", newest_first=re.compile(r"\d{8}_\d{6}(?=\.json$)"))
+def llmrouterbench(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Identity comes from the header, not from the path; failed calls are missing answers."""
     seen: set[tuple[str, ...]] = set()
     for path in paths:
@@ -72,101 +82,34 @@ def llmrouterbench_records(paths: Sequence[Path], result: reading.ImportResult) 
             elif not output and reading.score(record["score"], where) is None:
                 result.left_out["records without output and score"] += 1
             else:
-                asked = reading.text(record["origin_query"]) or reading.text(record["prompt"])
+                asked = reading.text(record["origin_query"]) or record["prompt"]
                 own = {"_model": model, "_dataset": dataset, "_split": split, "_asked": asked}
                 yield where, {**record, **own}
-
-
-LLMROUTERBENCH_IMPORTER = mapping.importer(
-    "llmrouterbench", llmrouterbench_records, newest_first=_STAMP
-)
-
-
-# MixInstruct: instructions with the candidates of several models and their metrics.
-#
-# Layout checked against the card and the list of files of the dataset
-# llm-blender/mix-instruct and against its reader in yuchenlin/LLM-Blender
-# (`llm_blender/pair_ranker/data.py`: JSON lines or one JSON list).
-
-_MIXINSTRUCT_COLUMNS = mapping.mapping_of("mixinstruct").needs
-
-
-def mixinstruct_records(
-    paths: Sequence[Path], result: reading.ImportResult, *, likely: bool = False
-) -> Iterator[Record]:
-    """Candidates with one of their metrics as score; `cmp_results` stays in the source.
-
-    BERTScore is in [0, 1], and the field's usual one for this set. BARTScore is a mean
-    log-probability, at most 0: its exponential is the score that RouterBench+ (section 4.1) and
-    CSCR take.
-    """
-    for path in paths:
-        # The dataset's own folder holds each split once; revisions hold JSON beside JSONL.
-        split = reading.split_of(path)
-        for where, row in reading.records(
-            reading.json_rows(path), _MIXINSTRUCT_COLUMNS, path.name, result
-        ):
-            parts = (reading.text(row["instruction"]), reading.text(row["input"]))
-            candidates = reading.objects(row["candidates"], where)
-            for candidate in candidates:
-                reading.need(candidate, ("model", "text", "scores"), where)
-                scores = reading.obj(candidate["scores"], where)
-                if likely:
-                    number = reading.number(scores.get("bartscore"), where)
-                    candidate["_likelihood"] = (
-                        None if number is None else math.exp(min(number, 700.0))
-                    )
-            query = str(row["id"])
-            yield (
-                where,
-                {
-                    **row,
-                    "_asked": "\n".join(part for part in parts if part),
-                    "_task": query.split("/")[0] if "/" in query else "mixinstruct",
-                    "_split": split,
-                    ANSWERS: candidates,
-                },
-            )
-
-
-MIXINSTRUCT_IMPORTER = mapping.importer("mixinstruct", mixinstruct_records)
-
-BARTSCORE = mapping.importer("mixinstruct_bartscore", partial(mixinstruct_records, likely=True))
 
 
 # RouteLLM: `mmlu_<subject>.csv` and `gsm8k_responses.csv`, a strong and a weak model.
 
 
-def routellm_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+@importer("routellm")
+def routellm(
+    row: dict[str, Any], where: str, path: Path, result: reading.ImportResult
+) -> dict[str, Any]:
     """Every column besides `prompt` and `<model>_response` is a model."""
-    for path in paths:
-        task = path.stem.removeprefix("mmlu_").removesuffix("_responses")
-        models: list[str] = []
-        for number, row in enumerate(reading.csv_rows(path, ("prompt",))):
-            where = f"{path.name}, row {number + 1}"
-            models = models or _routellm_models(row, where)
-            answers = [
-                {"_model": model, "_score": row[model], "_text": row.get(f"{model}_response"),
-                 "_where": f"{where}, {model}"}
-                for model in models
-            ]  # fmt: skip
-            yield where, {**row, "_task": task, "_number": number, ANSWERS: answers}
-
-
-def _routellm_models(row: dict[str, str], where: str) -> list[str]:
     names = [n for n in row if n not in ("prompt", "", "Unnamed: 0")]
     models = [n for n in names if not n.endswith("_response")]
-    wrong = [n for n in models if row[n].strip().lower() not in ("true", "false", "", "0", "1")]
-    if wrong or len(models) < 2:
+    odd = [n for n in models if row[n].strip().lower() not in ("true", "false", "", "0", "1")]
+    if odd or len(models) < 2:
         raise SourceError(
-            f"column {wrong[0]!r} is no model's True/False" if wrong else "two models are expected",
+            f"column {odd[0]!r} is no model's True/False" if odd else "two models are expected",
             where=where,
-            next_step=f"expected: {ROUTELLM_IMPORTER.layout}",
+            next_step=f"expected: {routellm.layout}",
         )
-    return models
-
-
-ROUTELLM_IMPORTER = mapping.importer("routellm", routellm_records)
+    answers = [
+        {"_model": model, "_score": row[model], "_text": row.get(f"{model}_response"),
+         "_where": f"{where}, {model}"}
+        for model in models
+    ]  # fmt: skip
+    return {"_task": path.stem.removeprefix("mmlu_").removesuffix("_responses"), ANSWERS: answers}
 
 
 # RouterArena: a router's predictions, one model's answer per query.
@@ -176,47 +119,28 @@ ROUTELLM_IMPORTER = mapping.importer("routellm", routellm_records)
 # scripts that write and check them (`llm_inference/run.py`, `llm_evaluation/run.py`,
 # `router_inference/check_config_prediction_files.py`).
 
-_ROUTERARENA_COLUMNS = mapping.mapping_of("routerarena").needs
-#: The same queries in other words; upstream measures with them whether a router's choice holds.
-_REWORDED = "-robustness"
 
-
-def routerarena_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
-    """Robustness files, placeholders and failed calls are counted, not imported."""
-    if result.source.is_dir():
-        reworded = {path for path in paths if path.stem.endswith(_REWORDED)}
-        result.left_out["robustness files, which reword the queries"] += len(reworded)
-        paths = [path for path in paths if path not in reworded]
-    seen: dict[tuple[str, str], str | None] = {}
-    for path in paths:
-        for where, row in reading.records(
-            reading.json_rows(path), _ROUTERARENA_COLUMNS, path.name, result
-        ):
-            key = index, _ = str(row["global index"]), str(row["prediction"])
-            answers = []
-            call = _call(row["generated_result"], where, graded=row.get("accuracy") is not None)
-            output = None if call is None else reading.output_text(call["generated_answer"])
-            if call is None:
-                result.left_out["failed or absent calls"] += 1
-            elif key in seen:
-                # Several routers that chose the same model share one cached answer.
-                same = "same answer" if seen[key] == output else "other answer"
-                result.left_out[f"repeats by another router, {same}"] += 1
-            else:
-                seen[key] = output
-                usage = reading.obj(call.get("token_usage") or {}, where)
-                answers = [{**row, "generated_answer": output, "token_usage": usage}]
-            yield where, {**row, "_task": index.rsplit("_", 1)[0], ANSWERS: answers}
-
-
-def _call(value: Any, where: str, *, graded: bool) -> dict[str, Any] | None:
-    """What was generated; None for a call that failed, was not made or is an example's."""
-    call = {} if value is None else reading.obj(value, where)
-    absent = not call.get("success") or (call.get("generated_answer") is None and not graded)
-    return None if absent or call.get("provider") == "placeholder" else call
-
-
-ROUTERARENA_IMPORTER = mapping.importer("routerarena", routerarena_records)
+@importer("routerarena")
+def routerarena(
+    row: dict[str, Any], where: str, path: Path, result: reading.ImportResult
+) -> dict[str, Any]:
+    """Placeholders and failed calls are counted, not imported."""
+    index = str(row["global index"])
+    own: dict[str, Any] = {"_task": index.rsplit("_", 1)[0], ANSWERS: []}
+    call = reading.within(row, where, "generated_result")
+    absent = not call.get("success") or call.get("provider") == "placeholder"
+    if absent or (call.get("generated_answer") is None and row.get("accuracy") is None):
+        result.left_out["failed or absent calls"] += 1
+        return own
+    output, key = reading.output_text(call["generated_answer"]), (index, str(row["prediction"]))
+    if key in result.seen:
+        # Several routers that chose the same model share one cached answer.
+        same = "same answer" if result.seen[key] == output else "other answer"
+        result.left_out[f"repeats by another router, {same}"] += 1
+        return own
+    result.seen[key] = output
+    usage = reading.within(call, where, "token_usage")
+    return {**own, ANSWERS: [{**row, "generated_answer": output, "token_usage": usage}]}
 
 
 # RouterBench: `routerbench_{0,5}shot.pkl`, a wide pandas pickle of eleven models.
@@ -228,7 +152,8 @@ ROUTERARENA_IMPORTER = mapping.importer("routerarena", routerarena_records)
 # file itself was not at hand. It holds the scores of the eleven models as objects.
 
 
-def routerbench_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+@importer("routerbench")
+def routerbench(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """A question of the wide frame with one answer per model; an empty cell is a missing answer.
 
     The file repeats some ids: with another prompt, which is another question (`id#2`), or with the
@@ -239,7 +164,7 @@ def routerbench_records(paths: Sequence[Path], result: reading.ImportResult) -> 
         if not isinstance(frame, pickles.Frame):
             raise SourceError("the pickle holds no data frame", where=str(file))
         columns = list(frame.columns)
-        reading.need(dict.fromkeys(columns), mapping.mapping_of("routerbench").needs, str(file))
+        reading.need(dict.fromkeys(columns), mapping_of("routerbench").needs, str(file))
         models = [name for name in columns if f"{name}|total_cost" in columns]
         if not models:
             raise SourceError("no column has a twin '<model>|total_cost'", where=str(file))
@@ -254,7 +179,8 @@ def routerbench_records(paths: Sequence[Path], result: reading.ImportResult) -> 
             for number, ((prompt, task), rows) in enumerate(apart.items(), 1):
                 name = called if number == 1 else f"{called}#{number}"
                 cells = [cell for model in models for cell in _cells(result, model, rows)]
-                yield rows[0][0], {"_id": name, "_asked": prompt, "_task": task, ANSWERS: cells}
+                own = {"id": name, "question": prompt, "prompt": prompt, "task": task}
+                yield rows[0][0], {**own, ANSWERS: cells}
 
 
 def _cells(
@@ -266,7 +192,7 @@ def _cells(
         cell = {
             "score": reading.score(row[model], f"{where}, {model}"),
             "text": _unwrapped(row.get(f"{model}|model_response")) or None,
-            "cost": reading.spent(row[f"{model}|total_cost"], None, where),
+            "cost_usd": reading.spent(row[f"{model}|total_cost"], None, where),
         }
         if cell["score"] is None and cell["text"] is None:
             continue
@@ -287,7 +213,7 @@ def _cells(
             half |= {name: value for name, value in cell.items() if half[name] is None}
     if not answers:
         result.left_out["pairs without answer"] += 1
-    return [{**answer, "_model": model, "_sample": at} for at, answer in enumerate(answers)]
+    return [{**answer, "model": model, "sample": at} for at, answer in enumerate(answers)]
 
 
 def _unwrapped(value: Any) -> str:
@@ -305,9 +231,6 @@ def _unwrapped(value: Any) -> str:
     return text
 
 
-ROUTERBENCH_IMPORTER = mapping.importer("routerbench", routerbench_records)
-
-
 # RouterEval: pickles of score matrices per pool size and composition.
 #
 # Layout checked against the generator and the test script of MilkThink-Lab/RouterEval
@@ -317,7 +240,8 @@ ROUTERBENCH_IMPORTER = mapping.importer("routerbench", routerbench_records)
 # once, at the top. All pools share one division, so a row is the same question in each.
 
 
-def routereval_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+@importer("routereval")
+def routereval(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """The rows of all pools; a model in several pools has one score per question."""
     for path in paths:
         pools = list(_pools(pickles.read(path), (), 0))
@@ -325,7 +249,7 @@ def routereval_records(paths: Sequence[Path], result: reading.ImportResult) -> I
             raise SourceError(
                 "the pickle holds no pool with 'data' and 'model'",
                 where=str(path),
-                next_step=f"expected: {ROUTEREVAL_IMPORTER.layout}",
+                next_step=f"expected: {routereval.layout}",
             )
         scores: dict[tuple[str, str], float] = {}
         task = path.stem.removesuffix("_router_dataset")
@@ -334,13 +258,13 @@ def routereval_records(paths: Sequence[Path], result: reading.ImportResult) -> I
             for place, row in _pool(task, pool, where):
                 own = []
                 for item in row[ANSWERS]:
-                    score = reading.score(item["_score"], place)
-                    key = (row["_id"], item["_model"])
+                    score = reading.score(item["score"], place)
+                    key = (row["id"], item["model"])
                     if score is None or key not in scores:
                         own.append(item)
                     if score is not None and scores.setdefault(key, score) != score:
                         raise SourceError(
-                            f"{item['_model']!r} has two scores for one question", where=where
+                            f"{item['model']!r} has two scores for one question", where=where
                         )
                 yield place, {**row, ANSWERS: own}
 
@@ -366,7 +290,7 @@ def _pool(task: str, pool: Mapping[str, Any], where: str) -> Iterator[Record]:
     data, prompts = pool["data"], pool.get("prompt")
     if not isinstance(data, dict):
         raise SourceError("'data' is no dictionary of score matrices", where=where)
-    reading.need(data, mapping.mapping_of("routereval").needs, where)
+    reading.need(data, [f"{short}_score" for short in reading.SPLITS], where)
     for short, split in reading.SPLITS.items():
         rows = data[f"{short}_score"]
         texts = prompts.get(f"{short}_prompt") if isinstance(prompts, dict) else None
@@ -383,13 +307,9 @@ def _pool(task: str, pool: Mapping[str, Any], where: str) -> Iterator[Record]:
             asked = reading.text(texts[number]) if texts is not None else ""
             if not asked.strip():
                 asked = f"[question {query}: its text is not in the file]"
-            cells = [{"_model": name, "_score": value}
-                     for name, value in zip(models, row, strict=True)]  # fmt: skip
-            own = {"_id": query, "_asked": asked, "_task": task, "_split": split}
+            cells = [{"model": m, "score": s} for m, s in zip(models, row, strict=True)]
+            own = {"id": query, "question": asked, "prompt": asked, "task": task, "split": split}
             yield place, {**own, ANSWERS: cells}
-
-
-ROUTEREVAL_IMPORTER = mapping.importer("routereval", routereval_records)
 
 
 # SPROUT (CARROT): Parquet with one struct of tokens and score per model.
@@ -400,45 +320,31 @@ ROUTEREVAL_IMPORTER = mapping.importer("routereval", routereval_records)
 # fields (`judge_response`, `num_input_tokens`, `num_output_tokens`, `response`, `score`).
 # SPROUT-o3mini has the same columns and one more model.
 
-_SPROUT_COLUMNS = mapping.mapping_of("sprout").needs
-_STRUCT = ("num_input_tokens", "num_output_tokens", "score")
 
-
-def sprout_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
-    """Tokens are given, dollars are not: costs stay unknown."""
-    for path in paths:
-        models = _sprout_models(path)
-        split = reading.split_of(path)
-        rows = files.rows(path, "parquet")
-        for where, row in reading.records(rows, _SPROUT_COLUMNS, path.name, result):
-            cells = {model: row[model] for model in models if isinstance(row.get(model), dict)}
-            for model, cell in cells.items():
-                reading.need(cell, _STRUCT, f"{where}, {model}")
-            if absent := len(models) - len(cells):
-                result.left_out["pairs without answer"] += absent
-            answers = [
-                {**cell, "_model": model, "_where": f"{where}, {model}"}
-                for model, cell in cells.items()
-            ]
-            yield where, {**row, "_split": split, ANSWERS: answers}
+@importer("sprout")
+def sprout(
+    row: dict[str, Any], where: str, path: Path, result: reading.ImportResult
+) -> dict[str, Any]:
+    """A model has a struct with a score. Tokens are given, dollars are not: costs stay unknown."""
+    models = result.seen.get(path) or result.seen.setdefault(path, _sprout_models(path))
+    cells = {model: row[model] for model in models if isinstance(row.get(model), dict)}
+    if absent := len(models) - len(cells):
+        result.left_out["pairs without answer"] += absent
+    answers = [{**c, "_model": m, "_where": f"{where}, {m}"} for m, c in cells.items()]
+    return {ANSWERS: answers}
 
 
 def _sprout_models(path: Path) -> list[str]:
     """Columns that hold a struct with a score: the schema knows, a single row may lack some."""
-    schema = pq.read_schema(bounded(path))
-    reading.need(dict.fromkeys(schema.names), _SPROUT_COLUMNS, str(path))
-    structs = [field for field in schema if pa.types.is_struct(field.type)]
+    structs = [field for field in pq.read_schema(bounded(path)) if pa.types.is_struct(field.type)]
     models = [field.name for field in structs if field.type.get_field_index("score") >= 0]
     if not models:
         raise SourceError(
             "no column is a model's struct",
             where=str(path),
-            next_step=f"expected: {SPROUT_IMPORTER.layout}",
+            next_step=f"expected: {sprout.layout}",
         )
     return models
-
-
-SPROUT_IMPORTER = mapping.importer("sprout", sprout_records)
 
 
 # ulab LLMRouter: JSONL of one routed answer per line.
@@ -447,12 +353,13 @@ SPROUT_IMPORTER = mapping.importer("sprout", sprout_records)
 # and `llmrouter/data/api_calling_evaluation.py`, which writes the files. A question is
 # what upstream takes as one: task, query and ground truth.
 
-_ULAB_COLUMNS = mapping.mapping_of("ulab").needs
+_ULAB_COLUMNS = mapping_of("ulab").needs
 #: What `call_api` and the script around it write in place of a response.
 _ULAB_FAILED = ("API Error", "ERROR: ")
 
 
-def ulab_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+@importer("ulab")
+def ulab(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Error texts in place of a response are missing answers."""
     # Files of the same ending beside the routed answers hold only the queries.
     paths = [path for path in paths if "routing" in path.name] or paths
@@ -482,6 +389,3 @@ def _choices(value: object, where: str) -> tuple[str, ...]:
     if isinstance(value, dict):
         value = value.get("text")
     return reading.options(value)
-
-
-ULAB_IMPORTER = mapping.importer("ulab", ulab_records)

@@ -214,7 +214,7 @@ def run_import(
         models=len(models),
         answers=count,
         left_out=result.reasons(),
-        lacks=importer.lacks,
+        lacks=tuple(importer.lacks),
         steps=len(result.steps),
         scorer_agreement=agreement,
     )

@@ -58,7 +58,11 @@ def test_every_importer_is_listed():
     defined = {
         f"{file.stem}:{name}"
         for file in folder.glob("[!_]*.py")
-        for name in re.findall(r"^(\w+) = (?:\w+\.)?importer\(", file.read_text(), re.MULTILINE)
+        for names in re.findall(
+            r"^@importer\(.*\)\ndef (\w+)|^(\w+) = importer\(", file.read_text(), re.MULTILINE
+        )
+        for name in names
+        if name
     }
     listed = {target.rpartition(".")[2] for target in IMPORTERS.builtin.values()}
     assert defined == listed

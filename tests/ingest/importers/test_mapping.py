@@ -11,7 +11,7 @@ from routeyard.pipelines.ingest.importers.reading import ImportedAnswer, ImportR
 from routeyard.pipelines.ingest.mapping import ANSWERS, STEPS, Mapped
 
 MAPPED = Mapped(
-    question={"id": "{suite}/{n}", "question": "asked", "task": "suite", "scorer": "=math"},
+    question={"id": "{{ suite }}/{{ n }}", "question": "asked", "task": "suite", "scorer": "=math"},
     answer={
         "model": "arm", "text": "said", "score": "grade", "cost_usd": "cost",
         "prompt_tokens": "usage.input_tokens | usage.prompt_tokens",

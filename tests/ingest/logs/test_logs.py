@@ -240,3 +240,26 @@ def test_calls_with_a_providers_usage_need_no_mapping(tmp_path: Path) -> None:
     assert (row["prompt_tokens"], row["completion_tokens"]) == (682, 137)
     assert (row["cost_usd"], row["cost_source"]) == (0.001367, "provider")
     assert (row["latency_s"], row["requested_at"]) == (2.096, "2026-09-21T14:13:58+00:00")
+
+
+def test_names_alone_say_what_a_gateways_keys_are(tmp_path: Path) -> None:
+    record = {"engine": "a/b", "tokens_in": 900, "tokens_out": 30, "cost_cents": 5, "took": 1,
+              "elapsed_seconds": 2.5}  # fmt: skip
+    # A call that failed states no cost.
+    failed = {key: value for key, value in record.items() if key != "cost_cents"}
+    log = read_log(written(tmp_path / "log.jsonl", record, failed))
+    [row, other] = log.steps.to_pylist()
+    assert (other["prompt_tokens"], other["cost_usd"]) == (900, None)
+    assert (row["acted_by"], row["prompt_tokens"], row["completion_tokens"]) == ("a/b", 900, 30)
+    assert (row["cost_usd"], row["latency_s"]) == (0.05, 2.5)
+    said = "arm=engine,prompt_tokens=tokens_in,completion_tokens=tokens_out,cost=cost_cents,"
+    said += "latency=elapsed_seconds"
+    assert log.doubts[0] == f"records of no listed format are read as --map {said}"
+    # What is printed can be pasted, and says the same.
+    assert read_log(tmp_path / "log.jsonl", named=said).steps == log.steps
+
+
+def test_a_cost_that_is_named_has_the_unit_of_its_name(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.jsonl", OWN | {"preis_cents": 5})
+    log = read_log(path, named="arm=wer,prompt_tokens=rein,cost=preis_cents")
+    assert log.steps.column("cost_usd").to_pylist() == [0.05]
