@@ -31,7 +31,6 @@ from routeyard.pipelines.ingest.results.arms import (
     why_pairs,
 )
 from routeyard.pipelines.ingest.results.beside import (
-    ApiCalls,
     StatedFigure,
     call_notes,
     calls_of,
@@ -508,7 +507,7 @@ class _Rest:
     """What is beside the answers: groups without any, API calls and figures of whole arms."""
 
     refused: list[_Refused] = field(default_factory=list)
-    calls: list[ApiCalls] = field(default_factory=list)
+    calls: list[pa.Table] = field(default_factory=list)
     figures: set[StatedFigure] = field(default_factory=set)
 
 
