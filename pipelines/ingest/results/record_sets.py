@@ -759,46 +759,45 @@ def merged(
     The set with most scores counts; another that scores the same questions is compared with it,
     one that has texts alone gives it texts, and one with other answers is put beside it.
     """
-    ordered = sorted(
+    first, *more = sorted(
         answers,
         key=lambda s: (-s.scored, -s.table.num_rows, -len(s.done.roles), s.group.trail),
     )
-    first = ordered[0]
-    tables, others = [first.table], [first.others]
+    table, taken = first.table, [first]
     columns, notes = dict(first.done.roles), [*first.done.notes]
-    for item in ordered[1:]:
+    for item in more:
+        n, trails = item.table.num_rows, (first.group.trail, item.group.trail)
         if item.scored == 0 and first.scored > 0:
-            tables, note = _with_texts(tables, item)
+            table, note = _with_texts(table, item)
             notes.append(note)
             continue
-        share, same = _overlap(pa.concat_tables(tables), item.table)
-        if share >= 0.5 and same == 1:
-            tables, filled = _filled(tables, item)
-            notes += filled
-        if share >= 0.5 or not _same_source(first.group.trail, item.group.trail):
-            notes += _left_out(item, first, share, same)
-            continue
-        tables.append(item.table)
-        others.append(item.others)
-        notes += item.done.notes
-        columns = {**item.done.roles, **columns}
-    table = pa.concat_tables(tables)
-    return table, columns, list(dict.fromkeys(notes)), _others(others, tables)
-
-
-def _left_out(
-    other: AnswerSet, first: AnswerSet, share: float, same: float | None
-) -> Iterable[ReadingNote]:
-    n = other.table.num_rows
-    if share < 0.5:
-        yield ReadingNote("left_out", f"{n:,} records of another kind in {other.files}", n)
-        return
-    agreed = "" if same is None else f", {same:.1%} of them with the same score"
-    says = f"{n:,} rows of {other.files} repeat questions that were read already{agreed}"
-    yield ReadingNote("left_out", says, n)
-    if same is not None and same < 1:
-        says = f"{other.files} states other scores than {first.group.files[0]} for some answers"
-        yield ReadingNote("question", says, n)
+        share, same = _overlap(table, item.table)
+        if share >= 0.5:
+            if same == 1:
+                table, filled = _filled(table, item)
+                notes += filled
+            agreed = "" if same is None else f", {same:.1%} of them with the same score"
+            says = f"{n:,} rows of {item.files} repeat questions that were read already{agreed}"
+            notes.append(ReadingNote("left_out", says, n))
+            if same is not None and same < 1:
+                says = f"{item.files} states other scores than {first.group.files[0]}"
+                notes.append(ReadingNote("question", f"{says} for some answers", n))
+        elif not _same_source(*trails):
+            says = f"{n:,} records of another kind in {item.files}"
+            notes.append(ReadingNote("left_out", says, n))
+        else:
+            table = pa.concat_tables([table, item.table])
+            taken.append(item)
+            notes += item.done.notes
+            columns = {**item.done.roles, **columns}
+    names = dict.fromkeys(name for item in taken for name in item.others)
+    others = {
+        name: pa.concat_arrays([
+            item.others.get(name, pa.nulls(item.table.num_rows, pa.float64())) for item in taken
+        ])
+        for name in names
+    }  # fmt: skip
+    return table, columns, list(dict.fromkeys(notes)), others
 
 
 def _same_source(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -807,95 +806,75 @@ def _same_source(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return first == other or plain or (first[-1:] == other[-1:] == ("(lists of ids)",))
 
 
-def _others(scores: list[dict[str, pa.Array]], tables: list[pa.Table]) -> dict[str, pa.Array]:
-    names = dict.fromkeys(name for item in scores for name in item)
-    empty = [pa.nulls(table.num_rows, pa.float64()) for table in tables]
-    return {
-        name: pa.concat_arrays([item.get(name, no) for item, no in zip(scores, empty, strict=True)])
-        for name in names
-    }
+def _keys(table: pa.Table) -> list[tuple[str, str]]:
+    return list(zip(*(table.column(n).to_pylist() for n in ("arm", "question")), strict=True))
 
 
-def _keys(table: pa.Table, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
-    return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+def _rows_of(table: pa.Table, source: pa.Table) -> pa.Array:
+    """For each row of a table the row of the source with the same arm and question, or null.
+
+    A provider before the name of an arm does not count.
+    """
+    keys, have = (
+        [((arm or "").rpartition("/")[2], asked) for arm, asked in _keys(t)]
+        for t in (table, source)
+    )
+    rows = {key: n for n, key in enumerate(have)}
+    return pa.array(map(rows.get, keys), pa.int64())
 
 
 def _overlap(have: pa.Table, more: pa.Table) -> tuple[float, float | None]:
     """Share of further answers that were read already, and the share of those that agree."""
     if have.num_rows > _COMPARED:
         return 0.0, None
-    scores = dict(zip(_short(have), have.column("score").to_pylist(), strict=True))
-    mine = zip(_short(more), more.column("score").to_pylist(), strict=True)
-    known = [(scores[key], score) for key, score in mine if key in scores]
-    both = [(a, b) for a, b in known if a is not None and b is not None]
-    agree = sum(abs(a - b) < 1e-9 for a, b in both) / len(both) if both else None
-    return len(known) / max(1, more.num_rows), agree
+    rows = _rows_of(more, have)
+    apart = pc.subtract(have.column("score").take(rows), more.column("score")).drop_null()
+    agree = pc.mean(pc.less(pc.abs(apart), 1e-9)).as_py() if len(apart) else None
+    return 1 - rows.null_count / max(1, more.num_rows), agree
 
 
-def _short(table: pa.Table) -> list[tuple[str, str]]:
-    """(end of the arm's name, question): a provider before the name does not count."""
-    return [
-        ((arm or "").rpartition("/")[2], question)
-        for arm, question in _keys(table, ("arm", "question"))
-    ]
-
-
-def _with_texts(tables: list[pa.Table], source: AnswerSet) -> tuple[list[pa.Table], ReadingNote]:
-    """The tables with the texts of a set without scores, joined by arm and question.
+def _with_texts(table: pa.Table, source: AnswerSet) -> tuple[pa.Table, ReadingNote]:
+    """The table with the texts of a set without scores, joined by arm and question.
 
     Where the arms are named otherwise, files of one folder are of one arm.
     """
-    names = ("text", "prompt")
-    said, keys = _keys(source.table, names), _keys(source.table, ("arm", "question"))
-    by_arm = dict(zip(keys, said, strict=True))
-    by_folder = {
-        (folder, asked): item
-        for folder, (_, asked), item in zip(_folders(source.table), keys, said, strict=True)
-    }
-    near = {folder for folder, _ in by_folder if folder}
+    keys = _keys(source.table)
+    by_arm = {key: n for n, key in enumerate(keys)}
+    folders = zip(_folders(source.table), keys, strict=True)
+    by_folder = {(folder, asked): n for n, (folder, (_, asked)) in enumerate(folders) if folder}
+    near = sorted({folder for folder, _ in by_folder})
 
-    def texts_of(key: tuple[str, ...], folder: str) -> tuple[str, ...] | None:
-        matches = (
-            by_folder[f, key[1]] for f in near if (f, key[1]) in by_folder
-            and folder and (folder.startswith(f) or f.startswith(folder))
-        )  # fmt: skip
-        return by_arm.get(key) or next(matches, None)
+    def row_of(key: tuple[str, str], folder: str) -> int | None:
+        beside = [f for f in near if folder and (folder.startswith(f) or f.startswith(folder))]
+        found = (by_folder[f, key[1]] for f in beside if (f, key[1]) in by_folder)
+        return by_arm[key] if key in by_arm else next(found, None)
 
-    results = [
-        list(map(texts_of, _keys(table, ("arm", "question")), _folders(table))) for table in tables
-    ]
-    if joined := sum(row is not None for rows in results for row in rows):
+    rows = pa.array(map(row_of, _keys(table), _folders(table)), pa.int64())
+    if joined := len(rows) - rows.null_count:
         says = f"texts of {joined:,} answers come from {source.files}"
-        filled = [_completed(*pair, names) for pair in zip(tables, results, strict=True)]
+        filled = _completed(table, source.table, rows, ("text", "prompt"))
         return filled, ReadingNote("choice", says, joined)
     says = f"{source.table.num_rows:,} texts of {source.files} belong to no scored answer"
-    return tables, ReadingNote("left_out", says, source.table.num_rows)
+    return table, ReadingNote("left_out", says, source.table.num_rows)
 
 
-def _filled(tables: list[pa.Table], source: AnswerSet) -> tuple[list[pa.Table], list[ReadingNote]]:
-    """The tables with what they lack, and a set of the same answers with the same scores states."""
-    lacks = tuple(
-        name for name in FILLED
-        if source.table.column(name).null_count < source.table.num_rows
-        and all(table.column(name).null_count == table.num_rows for table in tables)
-    )  # fmt: skip
+def _filled(table: pa.Table, source: AnswerSet) -> tuple[pa.Table, list[ReadingNote]]:
+    """The table with what it lacks, and a set of the same answers with the same scores states."""
+    n = source.table.num_rows
+    lacks = [name for name in FILLED if source.table.column(name).null_count < n
+             and table.column(name).null_count == table.num_rows]  # fmt: skip
     if not lacks:
-        return tables, []
-    stated = dict(zip(_short(source.table), _keys(source.table, lacks), strict=True))
-    results = [_completed(table, list(map(stated.get, _short(table))), lacks) for table in tables]
+        return table, []
     says = f"{', '.join(lacks)} of the answers come from {source.files}"
-    return results, [ReadingNote("choice", says, source.table.num_rows)]
+    filled = _completed(table, source.table, _rows_of(table, source.table), lacks)
+    return filled, [ReadingNote("choice", says, n)]
 
 
-def _completed(
-    table: pa.Table, facts: Sequence[tuple[Any, ...] | None], names: tuple[str, ...]
-) -> pa.Table:
-    """The table with what its rows lack in some columns, where it was found."""
-    for n, name in enumerate(names):
-        more = [None if item is None else item[n] for item in facts]
-        at, kind = table.column_names.index(name), table.schema.field(name).type
-        values = pc.coalesce(table.column(name), pa.chunked_array([pa.array(more, kind)]))
-        table = table.set_column(at, name, values)
+def _completed(table: pa.Table, source: pa.Table, rows: pa.Array, names: Iterable[str]) -> pa.Table:
+    """The table with what it lacks in some columns, of these rows of the source."""
+    for name in names:
+        values = pc.coalesce(table.column(name), source.column(name).take(rows))
+        table = table.set_column(table.column_names.index(name), name, values)
     return table
 
 
