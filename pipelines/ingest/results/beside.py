@@ -26,6 +26,7 @@ from routeyard.pipelines.ingest.results.values import (
     plain,
     rank_of,
     texts,
+    told,
     vocabulary,
 )
 
@@ -151,11 +152,7 @@ def path_notes(paths: Sequence[Path], root: Path) -> list[ReadingNote]:
     if not held:
         return []
     shown = ", ".join(repr(item) for item, _ in counts.most_common(_SHOWN))
-    says = (
-        f"{len(held):,} files hold absolute paths of somebody's machine ({shown}): they are "
-        "published with a copy of the files"
-    )
-    return [ReadingNote("paths", says, len(held), tuple(held[:_SHOWN]), "the files")]
+    return [told("machine_paths", len(held), "", tuple(held[:_SHOWN]), some=shown)]
 
 
 # Figures of whole arms that a source states beside its rows, compared with the rows.

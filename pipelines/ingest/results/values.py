@@ -82,15 +82,29 @@ class ReadingNote:
     about: str = ""
 
 
+#: Name of a text that a person is told → its kind, what it is about, and the text.
+_NOTES = {
+    name: (kind, about, text)
+    for kind, subjects in own_table(files(__package__).joinpath("notes.yaml")).items()
+    for about, named in subjects.items()
+    for name, text in named.items()
+}
+
+
+def told(
+    note: str, rows: int = 0, about: str = "", at: tuple[str, ...] = (), /, **values: Any
+) -> ReadingNote:
+    """The note of that name in `notes.yaml`, with values in its text."""
+    kind, subject, text = _NOTES[note]
+    says = text.format(rows=rows, about=about, **values)
+    return ReadingNote(kind, says, rows, at, about or subject)
+
+
 def cached_notes(read: float, prompt: float, rows: int) -> list[ReadingNote]:
     """A note of the prompt tokens that came from a provider's cache; empty without any."""
     if read <= 0:
         return []
-    says = (
-        f"{read:,.0f} of {prompt:,.0f} prompt tokens of {rows:,} answers were read from a cache: "
-        "at the price of other prompt tokens they cost too much"
-    )
-    return [ReadingNote("cached", says, rows, (), "prompt_tokens")]
+    return [told("cached", rows, read=read, prompt=prompt)]
 
 
 #: Kinds of notes that a person should confirm.
