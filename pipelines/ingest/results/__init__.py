@@ -176,35 +176,50 @@ def _named_rows(done: Assigned) -> None:
         done.replace(done.table.filter(pa.array(keep)))
 
 
-def completed(table: pa.Table, totals: Mapping[str, int]) -> tuple[pa.Table, list[ReadingNote]]:
+def _with_absent(done: Assigned, table: pa.Table) -> pa.Table | None:
     """The table of lists of ids with a row of score 0 for each question that an arm's lists lack.
 
-    Args:
-        totals: Arm → number of questions that its file counts, of which it lists only some: the
-            others count as wrong there. They are named where the lists of all arms name as many.
-            Empty where lists name successes alone: questions that no arm solved are in no list,
-            so that all accuracies are too high.
+    An arm's file may count questions of which it lists only some: the others count as wrong there,
+    and are named where the lists of all arms name as many. Where lists name successes alone,
+    questions that no arm solved are in no list, so that all accuracies are too high; None where
+    there is one arm.
     """
-    keys = table.select(["arm", "question", "suite"]).to_pylist()
-    every = {row["question"]: row["suite"] for row in keys}
-    notes: list[ReadingNote] = []
+    totals = _totals(done)
+    alone = not totals and pc.all(done.table.column("only_successes")).as_py()
+    names = sorted(totals) or arms(table)
+    if not totals and not alone:
+        return table
+    if alone and len(names) < 2:
+        return None
+    have: dict[str, set[str]] = {arm: set() for arm in names}
+    every: dict[str, str] = {}
+    for row in table.select(["arm", "question", "suite"]).to_pylist():
+        have.setdefault(row["arm"], set()).add(row["question"])
+        every[row["question"]] = row["suite"]
     rows: list[dict[str, object]] = []
-    for arm in sorted(totals) or arms(table):
-        have = {row["question"] for row in keys if row["arm"] == arm}
-        named, ended = True, {}
-        if totals:
-            if (missing := totals[arm] - len(have)) <= 0:
-                continue
-            named, ended = len(every) == totals[arm], {"status": "unanswered"}
-            listed = {"arm": arm, "n": len(have), "total": totals[arm]}
+    for arm in names:
+        n, total = len(have[arm]), totals.get(arm, len(every))
+        named = total == len(every)
+        if totals and total > n:
             note = "listed" if named else "listed_unnamed"
-            notes.append(told(note, missing, arm, **listed))
-        item = {"arm": arm, "sample": 0, "score": 0.0, "at": f"{arm}: in no list", **ended}
-        absent = sorted(every.keys() - have) if named else []
+            done.note(note, total - n, arm, arm=arm, n=n, total=total)
+        item = {"arm": arm, "sample": 0, "score": 0.0, "at": f"{arm}: in no list",
+                "status": "unanswered" if totals else None}  # fmt: skip
+        absent = sorted(every.keys() - have[arm]) if named and total > n else ()
         rows += [{**item, "question": asked, "suite": every[asked]} for asked in absent]
-    if not totals:
-        notes.append(told("successes_alone", len(rows), n=len(every)))
-    return pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)]), notes
+    if alone:
+        done.note("successes_alone", len(rows), n=len(every))
+    return pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)])
+
+
+def _totals(done: Assigned) -> dict[str, int]:
+    """Arm → number of questions that its file counts; empty where no figure says it."""
+    names = [name for name in sorted(done.around) if TOTAL.search(name.rpartition(".")[2])]
+    if not names or "arm" not in done.roles:
+        return {}
+    arms = done.text(done.roles["arm"]).to_pylist()
+    totals = zip(arms, done.table.column(names[0]).to_pylist(), strict=True)
+    return {arm: int(total) for arm, total in totals if isinstance(total, int | float)}
 
 
 def normal(done: Assigned) -> tuple[pa.Table, dict[str, pa.Array]]:
@@ -231,7 +246,7 @@ def normal(done: Assigned) -> tuple[pa.Table, dict[str, pa.Array]]:
                 (columns if own else others)["score" if own else name] = score
         if "score" not in columns:
             del done.roles["score"]
-    unread = unread_columns(done)
+    unread = _unread_columns(done)
     if (rest := _rest(done, unread)) is not None:
         columns["further_columns"] = rest
     result = recording(columns)
@@ -270,31 +285,25 @@ _NAMED, _TOGETHER = 30, 3
 
 def _unread_status(done: Assigned, table: pa.Table) -> None:
     """Ask of a column that nobody read and that tells all empty answers from the others."""
-    text = pc.utf8_trim_whitespace(table.column("text"))
-    blank = pc.equal(pc.fill_null(text, ""), "").combine_chunks()
+    blank = pc.equal(pc.utf8_trim_whitespace(table.column("text").fill_null("")), "")
     number = pc.sum(blank).as_py() or 0
     if not 0 < number < len(blank):
         return
-    read = {*done.roles.values(), *done.others, *done.used, *done.around}
-    for name in (n for n in done.table.column_names if n not in read and n[:1] != "("):
-        words = texts(done.table.column(name)).combine_chunks()
-        blank_words = words.filter(blank)
-        seen = pc.unique(blank_words).to_pylist()
-        others = pc.unique(words.filter(pc.invert(blank))).to_pylist()
-        short = all(item and len(item) <= 80 for item in seen)
+    for name in done.free():
+        words = done.text(name)
+        seen = {*pc.unique(words.filter(blank)).to_pylist()}
+        others = {*pc.unique(words.filter(pc.invert(blank))).to_pylist()}
         few = len(seen) + len(others) <= min(_WORDS_OF_STATUS, len(blank) // 2)
-        if short and few and not {*seen} & {*others}:
-            words = ", ".join(map(repr, sorted(seen)[:3]))
-            done.note("unread_status", number, name=name, words=words)
+        if few and not seen & others and all(item and len(item) <= 80 for item in seen):
+            shown = ", ".join(map(repr, sorted(seen)[:3]))
+            done.note("unread_status", number, name=name, words=shown)
 
 
-def unread_columns(done: Assigned) -> list[str]:
+def _unread_columns(done: Assigned) -> list[str]:
     """The columns that hold something and of which nothing was read."""
-    read = {*done.roles.values(), *done.others, *done.used, *done.around, done.of_status}
-    free = [n for n in done.table.column_names if n not in read and not n.startswith("(")]
-    note_text = " ".join(note.says for note in done.notes if note.about != "arm")
-    return [n for n in free if done.table.column(n).null_count < done.table.num_rows
-            and repr(n) not in note_text]  # fmt: skip
+    told_of = " ".join(note.says for note in done.notes if note.about != "arm")
+    return [n for n in done.free() if done.table.column(n).null_count < done.table.num_rows
+            and repr(n) not in told_of]  # fmt: skip
 
 
 #: Characters of a value, different values of a column without numbers, and values in all, that the
@@ -395,7 +404,7 @@ def scored(
         groups: Arm and suite of each row: one of them may have another scale than the others.
         aloud: Note the scale, and rows outside it.
     """
-    values = numbers(done.table.column(name))
+    values = done.numbers(name)
     if values is None:
         return None
     label = done.roles.get("score", name) if name.startswith("(") else name
@@ -403,21 +412,20 @@ def scored(
     if scale.absent is not None:
         values = np.where(values == scale.absent, np.nan, values)
     result = (values - scale.low) / (scale.high - scale.low)
-    if scale.low == 0 and scale.high > 1:
-        for which in groups:
-            for group, rows in _as_shares(values, scale.high, which):
-                result[rows] = values[rows]
-                if aloud:
-                    done.note("shares", len(rows), group=group, high=scale.high)
-    if aloud:
-        if scale.words:
-            note = "scale" if scale.sure else "unsure_scale"
-            done.note(note, name=label.strip("()"), words=scale.words)
-        outside = np.flatnonzero((result < 0) | (result > 1))
-        if len(outside):
-            at = done.table.column("(at)").take(pa.array(outside[:_SHOWN])).to_pylist()
-            shown = ", ".join(f"{values[i]:g}" for i in outside[:_SHOWN])
-            done.notes.append(told("outside", len(outside), "", tuple(at), some=shown))
+    of_shares = [pair for which in groups for pair in _as_shares(values, scale, which)]
+    for _, rows in of_shares:
+        result[rows] = values[rows]
+    if not aloud:
+        return pa.array(result, from_pandas=True)
+    for group, rows in of_shares:
+        done.note("shares", len(rows), group=group, high=scale.high)
+    if scale.words:
+        note = "scale" if scale.sure else "unsure_scale"
+        done.note(note, name=label.strip("()"), words=scale.words)
+    if len(outside := np.flatnonzero((result < 0) | (result > 1))):
+        at = done.table.column("(at)").take(pa.array(outside[:_SHOWN])).to_pylist()
+        shown = ", ".join(f"{values[i]:g}" for i in outside[:_SHOWN])
+        done.notes.append(told("outside", len(outside), "", tuple(at), some=shown))
     return pa.array(result, from_pandas=True)
 
 
@@ -426,18 +434,23 @@ _OWN_SCALE, _ABOVE = 10, 0.1
 
 
 def _as_shares(
-    values: np.ndarray, high: float, groups: pa.ChunkedArray
+    values: np.ndarray, scale: ScoreScale, groups: pa.ChunkedArray
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Groups whose scores all lie in [0, 1], many above 0, where others reach far beyond."""
-    coded = groups.combine_chunks().dictionary_encode()
-    code = np.asarray(coded.indices.fill_null(-1))
-    names = coded.dictionary.to_pylist()
-    own = [np.flatnonzero((code == k) & ~np.isnan(values)) for k in range(len(names))]
-    if len(names) < 2 or not any(len(rows) and values[rows].max() > high / 5 for rows in own):
+    if scale.low != 0 or scale.high <= 1:
         return
-    for name, rows in zip(names, own, strict=True):
-        inside = len(rows) >= _OWN_SCALE and 0 <= values[rows].min() <= values[rows].max() <= 1
-        if inside and np.mean(values[rows] > 0) >= _ABOVE:
+    coded = groups.combine_chunks().dictionary_encode()
+    code, there = np.asarray(coded.indices.fill_null(-1)), ~np.isnan(values)
+    own = [(name, np.flatnonzero((code == k) & there))
+           for k, name in enumerate(coded.dictionary.to_pylist())]  # fmt: skip
+    if len(own) < 2 or not any(
+        len(rows) and values[rows].max() > scale.high / 5 for _, rows in own
+    ):
+        return
+    for name, rows in own:
+        mine = values[rows]
+        inside = len(rows) >= _OWN_SCALE and 0 <= mine.min() <= mine.max() <= 1
+        if inside and np.mean(mine > 0) >= _ABOVE:
             yield name, rows
 
 
@@ -590,7 +603,7 @@ def _read(group: Group, found: _Found, mapping: Mapping[str, str]) -> None:
         normal_form, others = normal(done)
         found.figures |= figures_of(done, sorted(around - {*done.roles.values()}))
         if group.trail[-1:] == ("(lists of ids)",):
-            normal_form, others = _completed_lists(done, normal_form, _totals(done)), {}
+            normal_form, others = _with_absent(done, normal_form), {}
         if normal_form is None:
             why = "lists name who succeeded, and not which questions there were"
         elif all(normal_form.column(n).null_count == len(normal_form) for n in ("score", "text")):
@@ -599,17 +612,6 @@ def _read(group: Group, found: _Found, mapping: Mapping[str, str]) -> None:
             found.sets.append(AnswerSet(group, done, normal_form, others))
     if why:
         found.refused.append(_Refused(group, why, aggregate, notes))
-
-
-def _completed_lists(done: Assigned, table: pa.Table, totals: Mapping[str, int]) -> pa.Table | None:
-    """Answers of lists of ids with those that are in no list; None where one arm's are unknown."""
-    alone = not totals and pc.all(done.table.column("only_successes")).as_py()
-    if alone and len(arms(table)) < 2:
-        return None
-    if totals or alone:
-        table, more = completed(table, totals)
-        done.notes += more
-    return table
 
 
 #: Rows in the mean of a file from which those of a group are worth a word.
@@ -646,16 +648,6 @@ def _odd_figures(group: Group, arm: str | None) -> Iterator[ReadingNote]:
     for name, part in zip(group.files, group.parts, strict=True):
         for note in figure_notes(part, arm):
             yield replace(note, says=f"{name}: {note.says}")
-
-
-def _totals(done: Assigned) -> dict[str, int]:
-    """Arm → number of questions that its file counts; empty where no figure says it."""
-    names = [name for name in sorted(done.around) if TOTAL.search(name.rpartition(".")[2])]
-    if not names or "arm" not in done.roles:
-        return {}
-    arms = done.text(done.roles["arm"]).to_pylist()
-    totals = zip(arms, done.table.column(names[0]).to_pylist(), strict=True)
-    return {arm: int(total) for arm, total in totals if isinstance(total, int | float)}
 
 
 def _refusal(refused: list[_Refused], path: Path) -> SourceError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,29 +65,37 @@ def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
     A column is a model's own score, or one of several fields that each model has (`m_response`,
     `score:m`, nested `m.score`). Two models at least; else empty.
     """
-    scored = _scored_models(table)
+    fields, bare = _fields_of_models(table)
+    scored = {
+        model: item for model, item in fields.items()
+        if "score" in item and _are_scores(table.column(item["score"]))
+    }  # fmt: skip
+    if not scored:
+        scored = {name: {"score": name} for name in bare}
+    if len(scored) < 2:
+        return {}, False
+    columns = [item["score"] for item in scored.values()]
+    nested = ["." in column for column in columns]
     patterned = all(item["score"] != model for model, item in scored.items())
     known = [model for model in scored if FAMILY.search(model)]
-    columns = [item["score"] for item in scored.values()]
-    flat = patterned and len(known) == len(scored) and not any("." in column for column in columns)
-    if len(scored) < 2 or not (flat or _beside_one_another(table, columns)):
+    flat = patterned and len(known) == len(scored) and not any(nested)
+    # Records of several kinds have one of the columns each: no row has two of them.
+    there = np.sum([table.column(name).is_valid().to_numpy() for name in columns], axis=0)
+    if not flat and there.max(initial=0) < 2:
         return {}, False
-    if not known and _has_own_score(table, scored):
+    used = {column for item in scored.values() for column in item.values()}
+    own = [n for n in table.column_names if n not in used and "." not in n and n[:1] != "("]
+    # Beside a score of their own, nested figures are parts of it.
+    if not known and all(nested) and any(
+        (rank_of(n, "score") or 99) < 20 and _are_scores(table.column(n)) for n in own
+    ):  # fmt: skip
         return {}, False
     several = all(len(item) >= 2 for item in scored.values())
     if patterned or several or 2 * len(known) >= len(scored):
         return scored, bool(known) or patterned
-    return ({}, False) if _are_metrics(list(scored)) else (scored, False)
-
-
-def _scored_models(table: pa.Table) -> dict[str, dict[str, str]]:
-    """Model → field → column, of models with scores."""
-    fields, bare = _fields_of_models(table)
-    scored = {
-        model: result for model, result in fields.items()
-        if "score" in result and _are_scores(table.column(result["score"]))
-    }  # fmt: skip
-    return scored or {name: {"score": name} for name in bare if len(bare) >= 2}
+    # Names of metrics are several scores of one answer.
+    metrics = 2 * sum(rank_of(name, "score") is not None for name in scored) >= len(scored)
+    return ({}, False) if metrics else (scored, False)
 
 
 def _are_scores(column: Column) -> bool:
@@ -96,25 +104,6 @@ def _are_scores(column: Column) -> bool:
     return result is not None and (
         bool((result != result).all()) or scale_of(result, "rate") is not None
     )
-
-
-def _has_own_score(table: pa.Table, models: dict[str, dict[str, str]]) -> bool:
-    """Whether a row has its own score beside nested figures, which are then parts of it."""
-    used = {column for fields in models.values() for column in fields.values()}
-    nested = all("." in model["score"] for model in models.values())
-    own = [n for n in table.column_names if n not in used and "." not in n and n[:1] != "("]
-    return nested and any(
-        (rank_of(n, "score") or 99) < 20 and _are_scores(table.column(n)) for n in own
-    )
-
-
-def _beside_one_another(table: pa.Table, names: Sequence[str]) -> bool:
-    """Whether some row has two of these columns: records of several kinds have one each."""
-    there = [table.column(name).is_valid().cast(pa.int32()) for name in names]
-    total = there[0]
-    for item in there[1:]:
-        total = pc.add(total, item)
-    return (pc.max(total).as_py() or 0) >= 2
 
 
 def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[str]]:
@@ -153,7 +142,10 @@ def _named_with_model(
             continue
         model, rest = held
         role = _field(rest)
-        if role not in (None, "score") and _is_of(table.column(name), role or ""):
+        of_words = role in ("text", "status", "error")
+        if role not in (None, "score") and (
+            of_words or numbers(table.column(name), amount) is not None
+        ):
             fields[model].setdefault(str(role), name)
         if scored or role is not None or looks_like_money(rest):
             figures.add(name)
@@ -168,18 +160,15 @@ def _without_figures(table: pa.Table, bare: list[str]) -> list[str]:
     """
     models = {name.lower(): name for name in bare}
     held = {name: result for name in bare if (result := model_in(name, models))}
-    base = {name for name in bare if name not in held}
-    if len(base) < 2 or not all(is_right_or_wrong(table.column(name)) for name in base):
+    verdicts = {name for name in bare if is_right_or_wrong(table.column(name))}
+    base = {*bare} - {*held}
+    if len(base) < 2 or base - verdicts:
         return bare
     of: dict[str, dict[str, str]] = defaultdict(dict)
     for name, (model, rest) in held.items():
         of[plain(rest)][name] = model
-    figures = set()
-    for named in of.values():
-        verdicts = any(is_right_or_wrong(table.column(name)) for name in named)
-        if {*named.values()} == base and not verdicts:
-            figures |= {*named}
-    return [name for name in bare if name not in figures]
+    beside = [n for n in of.values() if {*n.values()} == base and not verdicts & n.keys()]
+    return [name for name in bare if not any(name in named for named in beside)]
 
 
 def model_in(name: str, models: Mapping[str, str]) -> tuple[str, str] | None:
@@ -196,11 +185,6 @@ def model_in(name: str, models: Mapping[str, str]) -> tuple[str, str] | None:
             rest = f"{name[:first]} {name[last:]}"
             return model, rest if plain(rest) else snake_case(rest)
     return None
-
-
-def _is_of(column: Column, role: str) -> bool:
-    """Whether values can be those of a role: amounts, but for texts, a status and an error."""
-    return role in ("text", "status", "error") or numbers(column, amount) is not None
 
 
 def _ends_with_model(name: str) -> bool:
@@ -261,58 +245,37 @@ def is_score(table: pa.Table, name: str) -> bool:
     )
 
 
-def _are_metrics(names: Sequence[str]) -> bool:
-    """Whether columns are several scores of one answer: their names are those of metrics."""
-    return 2 * sum(rank_of(name, "score") is not None for name in names) >= len(names)
-
-
 def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
     """One row per question and model; the columns of models become `score`, `text`, …
 
     The model is `(model)`; other columns are repeated.
     """
     used = {column for fields in models.values() for column in fields.values()}
-    rest = [name for name in table.column_names if name not in used]
-    shared = table.select(rest)
-    n = table.num_rows
+    shared, n = table.select([name for name in table.column_names if name not in used]), len(table)
     wanted = sorted({role for fields in models.values() for role in fields})
     parts = []
     for model, fields in models.items():
         part = shared.append_column("(model)", pa.array([model] * n, pa.string()))
+        there = np.zeros(n, bool)
         for role in wanted:
-            column = fields.get(role)
-            values = (
-                pa.nulls(n)
-                if column is None
-                else _in_units(table.column(column), _rest(column, model), role)
-            )
+            values = pa.nulls(n)
+            if (column := fields.get(role)) is not None:
+                values = table.column(column)
+                there |= values.is_valid().to_numpy()
+                # In USD or seconds; the name of the model may hold a dot.
+                _, rest = model_in(column, {model.lower(): model}) or (model, column)
+                by = factor(rest, role)
+                amounts = None if by == 1 else numbers(values, amount)
+                if amounts is not None:
+                    values = pa.array(amounts * by, from_pandas=True)
             part = part.append_column(f"({role})", values)
-        parts.append(_of_its_files(part, [f"({role})" for role in wanted]))
+        if "(at)" in part.column_names:
+            # Files that say nothing of a model lack its columns.
+            files = pc.replace_substring_regex(part.column("(at)"), r"(?:, row \d+|\[\d+\])$", "")
+            known = pc.unique(files.filter(pa.array(there)))
+            part = part.filter(pc.is_in(files, value_set=known))
+        parts.append(part)
     return pa.concat_tables(same_types(parts), promote_options="permissive")
-
-
-def _rest(column: str, model: str) -> str:
-    """A column's name without its model's, which may hold a dot."""
-    result = model_in(column, {model.lower(): model})
-    return column if result is None else result[1]
-
-
-def _of_its_files(part: pa.Table, fields: Sequence[str]) -> pa.Table:
-    """A model's rows without those of files that say nothing of it, which lack its columns."""
-    if "(at)" not in part.column_names:
-        return part
-    there = part.column(fields[0]).is_valid()
-    for name in fields[1:]:
-        there = pc.or_(there, part.column(name).is_valid())
-    files = pc.replace_substring_regex(part.column("(at)"), r"(?:, row \d+|\[\d+\])$", "")
-    return part.filter(pc.is_in(files, value_set=pc.unique(files.filter(there))))
-
-
-def _in_units(column: Column, name: str, field: str) -> Column:
-    """A column in USD or seconds, where its name states another unit."""
-    by = factor(name, field)
-    values = None if by == 1 else numbers(column, amount)
-    return column if values is None else pa.array(values * by, from_pandas=True)
 
 
 @dataclass(slots=True)
@@ -349,15 +312,11 @@ class Assigned:
 
     def numbers(self, name: str) -> np.ndarray | None:
         """Values of a column as scores; None where they are none."""
-        if ("numbers", name) not in self.known:
-            self.known["numbers", name] = numbers(self.table.column(name))
-        return self.known["numbers", name]  # type: ignore[no-any-return]
+        return self._once("numbers", name, numbers)  # type: ignore[no-any-return]
 
     def codes(self, name: str) -> np.ndarray:
         """(rows,) number of each different text of a column, as which a missing one counts."""
-        if ("codes", name) not in self.known:
-            self.known["codes", name] = codes_of(self.text(name))
-        return self.known["codes", name]  # type: ignore[no-any-return]
+        return self._once("codes", name, lambda column: codes_of(texts(column)))  # type: ignore[no-any-return]
 
     def distinct(self, *columns: str | np.ndarray) -> int:
         """Number of different combinations of the values of columns, given by name or as codes."""
@@ -366,9 +325,12 @@ class Assigned:
 
     def values(self, name: str) -> int:
         """Number of different values of a column."""
-        if ("values", name) not in self.known:
-            self.known["values", name] = len(pc.unique(self.table.column(name).drop_null()))
-        return self.known["values", name]  # type: ignore[no-any-return]
+        return int(self._once("values", name, lambda column: len(pc.unique(column.drop_null()))))
+
+    def _once(self, what: str, name: str, of: Callable[[Column], Any]) -> Any:
+        if (what, name) not in self.known:
+            self.known[what, name] = of(self.table.column(name))
+        return self.known[what, name]
 
     def unique(self, role: str) -> int:
         """Number of different values of a role's column; 0 where none has it."""
@@ -398,8 +360,8 @@ class Assigned:
         return self.named(role, self.taken | self.around)
 
     def free(self) -> list[str]:
-        """The source's own columns of rows that have no role yet."""
-        held = self.taken | self.around
+        """The source's own columns of rows of which nothing was read yet."""
+        held = self.taken | self.around | self.used | {self.of_status}
         return [n for n in self.table.column_names if n not in held and n[:1] != "("]
 
     def below(self, before: str) -> list[str]:

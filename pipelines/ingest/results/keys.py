@@ -46,29 +46,8 @@ from routeyard.schemas.statuses import ANSWERLESS, FAILED, says_failed, status_o
 
 # Ids of questions: the column that names what all models were asked, spelled in one way.
 
-#: Fewest questions, and rows of one arm and question that may be samples.
-_FEWEST, _SAMPLES = 5, 10
-
-
-def shared_id(done: Assigned, fits: list[str]) -> str:
-    """Of columns that may be the question's id the first, or one that several arms have in common.
-
-    An id that names each answer, as those of runs do, joins no two models.
-    """
-    first, arm = fits[0], done.roles.get("arm", "")
-    if done.unique("arm") < 2 or done.per_question:
-        return first
-    if done.distinct(arm, first) > done.distinct(first):
-        return first
-    asked = [name for name in done.named("prompt") if done.values(name) > 1]
-    for name in fits[1:]:
-        ids, pairs = done.distinct(name), done.distinct(name, arm)
-        apart = ids >= _FEWEST and pairs >= 1.5 * ids and done.table.num_rows <= _SAMPLES * pairs
-        of_one = all(done.distinct(name, item) <= 1.02 * ids for item in asked)
-        if apart and of_one and not _all_match(done.text(name), r"^\d+$"):
-            done.note("id_in_common", first=first, name=name)
-            return name
-    return first
+#: Fewest questions.
+_FEWEST = 5
 
 
 def _all_match(values: pa.ChunkedArray, form: str) -> bool:
@@ -494,7 +473,7 @@ def find_score(done: Assigned) -> None:
     table = done.table
     results = candidates(table, "score", done.taken | done.around)
     if not results:
-        if not (_scores_counted(done) or _negated(done) or _of_status(done)):
+        if not _made_score(done):
             _unread(done)
         return
 
@@ -531,21 +510,8 @@ def _of_total(done: Assigned, name: str) -> None:
         if whole is None or values is None or np.nanmax(whole, initial=0) <= 1:
             continue
         if np.all((whole > 0) & ((values <= whole) | np.isnan(values))):
-            done.derive("score", pa.array(values / whole, from_pandas=True), (name, most))
-            done.note("of_total", name=name, most=most)
+            _scored_by(done, values / whole, "of_total", name, most)
             return
-
-
-def _scores_counted(done: Assigned) -> bool:
-    """Take `c` right ones of `n` samples for the score, as pass@k is computed; false without."""
-    if not {"c", "n"} <= {*done.table.column_names}:
-        return False
-    right, whole = done.numbers("c"), done.numbers("n")
-    if right is None or whole is None or not np.all((right <= whole) & (right >= 0) & (whole >= 1)):
-        return False
-    done.derive("score", pa.array(right / whole), ("c", "n"))
-    done.note("of_total", name="c", most="n")
-    return True
 
 
 def _scores_attempts(done: Assigned, best: str) -> None:
@@ -573,30 +539,31 @@ def _several_metrics(done: Assigned) -> None:
             done.note("metrics", name=name, n=len(seen), some=_shown(seen))
 
 
-def _negated(done: Assigned) -> bool:
-    """Take 1 minus a column of 0 and 1 that says that an answer is wrong; false without one."""
-    free = [n for n in done.table.column_names if n not in done.taken | done.around]
-    name = next((n for n in free if is_negated(n.rpartition(".")[2])
-                 and is_right_or_wrong(done.table.column(n))), None)  # fmt: skip
-    if name is None:
-        return False
-    values = done.numbers(name)
-    done.derive("score", pa.array(1 - values, from_pandas=True), (name,))  # type: ignore[operator]
-    done.note("negated", name=name)
-    return True
+def _made_score(done: Assigned) -> bool:
+    """Make the score of columns that are called otherwise; false where none can be.
 
-
-def _of_status(done: Assigned) -> bool:
-    """Take a status that says of nearly every row whether it succeeded; false without one."""
+    1 minus a column that says that an answer is wrong, a status that says of nearly every row
+    whether it succeeded, or `c` right ones of `n` samples, as pass@k is computed.
+    """
+    for name in (n for n in done.free() if is_negated(n.rpartition(".")[2])):
+        if is_right_or_wrong(done.table.column(name)):
+            return _scored_by(done, 1 - done.numbers(name), "negated", name)
     for name in done.fitting("status"):
         values = done.numbers(name)
-        if values is None or not {0.0, 1.0} <= {*values[~np.isnan(values)]} <= {0.0, 0.5, 1.0}:
-            continue
-        done.derive("score", pa.array(values, from_pandas=True))
-        done.of_status = name
-        done.note("of_status", name=name)
-        return True
-    return False
+        if values is not None and {0.0, 1.0} <= {*values[~np.isnan(values)]} <= {0.0, 0.5, 1.0}:
+            done.of_status = name
+            return _scored_by(done, values, "of_status", name)
+    right, whole = (done.numbers(n) if n in done.table.column_names else None for n in "cn")
+    if right is None or whole is None or not np.all((right >= 0) & (right <= whole) & (whole >= 1)):
+        return False
+    return _scored_by(done, right / whole, "of_total", "c", "n")
+
+
+def _scored_by(done: Assigned, values: np.ndarray, note: str, *used: str) -> bool:
+    """Take values that are made of columns for the score, and note it."""
+    done.derive("score", pa.array(values, from_pandas=True), used)
+    done.note(note, name=used[0], most=used[-1])
+    return True
 
 
 def no_status_as_score(done: Assigned) -> None:
@@ -795,7 +762,7 @@ def _question(done: Assigned) -> None:
         rows = done.per_question and done.distinct(str(arm), key) < done.table.num_rows
         done.roles["question"] = "(row)" if rows else key
     elif fits := [name for name in done.fitting("question") if _identifies(done, name)]:
-        done.roles["question"] = shared_id(done, fits)
+        done.roles["question"] = fits[0]
     elif done.per_question:
         done.roles["question"] = "(row)"
     elif arm is None or not _transposed(done, arm):

@@ -333,9 +333,8 @@ def _unlisted(value: Any) -> Any:
 
 #: Ends of names that are read; `.gz` may follow those of text.
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".yaml", ".yml", ".zip")
-#: Workbooks and databases, and what to do with them.
+#: Workbooks and databases.
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers", ".sqlite", ".sqlite3", ".db", ".duckdb")
-_OTHERWISE = "save each sheet or table as CSV or Parquet, in one folder"
 #: Files of one folder, and bytes of all of them.
 MAX_FILES, MAX_TOTAL = 100_000, 20_000_000_000
 #: A YAML list of a leaderboard is short; the parser is slow, and what aliases unfold to is not.
@@ -372,33 +371,27 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         raise SourceError(
             f"there is nothing at {path}", where=str(path), next_step="name a file or a folder"
         )
-    if path.is_file() and files.ends(path).lower() in _SHEETS:
-        raise SourceError(
-            "workbooks and databases are not read", where=str(path), next_step=_OTHERWISE
-        )
-    if path.is_file():
+    listed = [path] if path.is_file() else [
+        item for item in sorted(path.rglob("*")) if item.is_file()
+        and not any(part.startswith(".") for part in item.relative_to(path).parts)
+    ]  # fmt: skip
+    sheets = any(files.ends(item).lower() in _SHEETS for item in listed)
+    if path.is_file() and not sheets:
         return [path], []
-    result, others, total = [], [], 0
-    for item in sorted(path.rglob("*")):
-        if any(part.startswith(".") for part in item.relative_to(path).parts) or not item.is_file():
-            continue
-        if files.ends(item).lower() not in (*ENDINGS, ".eval"):
-            others.append(item.relative_to(path).as_posix())
-            continue
-        inside(item, path)
-        result.append(item)
-        total += item.stat().st_size
-        if len(result) > MAX_FILES or total > MAX_TOTAL:
-            raise too_large(path, f"holds more than {MAX_FILES:,} files or {MAX_TOTAL:,} bytes")
+    result = [item for item in listed if files.ends(item).lower() in (*ENDINGS, ".eval")]
     if not result:
         raise SourceError(
-            "no file holds results",
+            "workbooks and databases are not read" if path.is_file() else "no file holds results",
             where=str(path),
-            next_step=_OTHERWISE
-            if any(files.ends(Path(other)).lower() in _SHEETS for other in others)
+            next_step="save each sheet or table as CSV or Parquet, in one folder" if sheets
             else "files that are read: " + ", ".join(f"*{end}" for end in ENDINGS),
-        )
-    return result, others
+        )  # fmt: skip
+    for item in result:
+        inside(item, path)
+    if len(result) > MAX_FILES or sum(item.stat().st_size for item in result) > MAX_TOTAL:
+        raise too_large(path, f"holds more than {MAX_FILES:,} files or {MAX_TOTAL:,} bytes")
+    others = sorted({*listed} - {*result})
+    return result, [item.relative_to(path).as_posix() for item in others]
 
 
 def documents(paths: list[Path], root: Path) -> Iterator[Document]:

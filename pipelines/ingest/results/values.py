@@ -174,48 +174,34 @@ def numbers(column: Column, read: Callable[[str], float | None] = word) -> np.nd
     Of texts at least 95 in 100 have to be numbers or words of a score.
     """
     kind = column.type
-    if pa.types.is_boolean(kind):
-        return _floats(column.cast(pa.float64()))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _floats(column.cast(pa.float64(), safe=False))
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
+    if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+        if pa.types.is_temporal(kind):
+            return None
+        return np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), float)
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return None
     sampled = some(column, 400)
     bad = sum(isinstance(v := read(item), float) and math.isnan(v) for item in sampled)
-    if sampled and bad > 0.05 * len(sampled) and not _are_letters(sampled):
+    if bad > 0.05 * len(sampled) and not _are_letters(sampled):
         return None
-    return _numbers_of_texts(column, read)
-
-
-def _numbers_of_texts(column: Column, read: Callable[[str], float | None]) -> np.ndarray | None:
-    """Each different text read once; None where more than a few are no number or word."""
+    # Each different text is read once; more than a few that are no number or word are none.
     coded = column.dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     texts = coded.dictionary.to_pylist()
-    if _are_letters(texts):
-        values = [_LETTERS.get(plain(text)) for text in texts]
-    else:
-        values = [read(text) for text in texts]
+    letters = _are_letters(texts)
+    values = [_LETTERS.get(plain(text)) if letters else read(text) for text in texts]
     wrong = sum(v is not None and math.isnan(v) for v in values)
     if wrong > max(3, 0.05 * len(values)):
         return None
-    table = np.array([np.nan if v is None else v for v in values] + [np.nan], float)
     codes = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-    result: np.ndarray = table[codes.astype(np.int64)]
-    return result
-
-
-def _floats(column: Column) -> np.ndarray:
-    values: np.ndarray = column.to_numpy(zero_copy_only=False) if isinstance(
-        column, pa.Array) else column.to_numpy()  # fmt: skip
-    return np.array(values, dtype=float)
+    return np.array([*values, None], float)[codes.astype(np.int64)]  # None is NaN
 
 
 def _are_letters(texts: Sequence[str]) -> bool:
     seen = {plain(text) for text in texts if text}
-    return bool(seen) and seen <= set(_LETTERS) and "c" in seen | {"c"} and bool(seen & {"c", "i"})
+    return seen <= {*_LETTERS} and bool(seen & {"c", "i"})
 
 
 @dataclass(frozen=True, slots=True)
