@@ -50,7 +50,6 @@ from routeyard.pipelines.ingest.results.record_sets import (
 )
 from routeyard.pipelines.ingest.results.values import (
     ASKED,
-    CACHED,
     ROLES,
     ReadingNote,
     ScoreScale,
@@ -354,14 +353,16 @@ def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
     inside = {n: n.removeprefix(before + dot) for n in done.table.column_names
               if n.startswith(before + dot) and not n.startswith("(")}  # fmt: skip
     done.used |= {
-        n for n, k in inside.items() if k in APART or plain(k.rpartition(".")[2]) in CACHED
+        n
+        for n, k in inside.items()
+        if k in APART or plain(k.rpartition(".")[2]) in vocabulary("cached")
     }
     whole = _whole_prompts(done, {n: k for n, k in inside.items() if k in APART or k == own})
     if whole is None:
         whole = values
     elif np.nansum(np.abs(whole - np.nan_to_num(values))) > 0:
         done.note("without_cached", name=name)
-    read = next((n for n in inside if plain(n.rpartition(".")[2]) in CACHED), None)
+    read = next((n for n in inside if plain(n.rpartition(".")[2]) in vocabulary("cached")), None)
     cached = None if read is None else numbers(done.table.column(read), amount)
     if cached is not None:
         done.notes += cached_notes(np.nansum(cached), np.nansum(whole), int(np.sum(cached > 0)))

@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from routeyard.pipelines.common.mapping import compile_field, is_column
 from routeyard.pipelines.ingest.results.values import (
     FAMILY,
-    FIGURE_NAMES,
-    FIGURE_VALUES,
     LANGUAGES,
     ROLES,
     Column,
@@ -597,7 +595,7 @@ def unmelted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
     """
     metric, value = (
         next((n for want in names for n in table.column_names if plain(n) == want), None)
-        for names in (FIGURE_NAMES, FIGURE_VALUES)
+        for names in (vocabulary("figure_names"), vocabulary("figure_values"))
     )
     rest = [n for n in table.column_names if n not in (metric, value) and n[:1] != "("]
     if metric is None or value is None or metric == value or not rest:

@@ -17,7 +17,6 @@ from routeyard.pipelines.common.pool import same_model
 from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.values import (
-    CACHED,
     FIGURES,
     ReadingNote,
     candidates,
@@ -65,7 +64,9 @@ def calls_of(done: Assigned) -> pa.Table | None:
     served = roles.get("served_model") or next(
         (name for name in table.column_names if rank_of(name, "served_model") is not None), None
     )
-    cached = next((n for n in table.column_names if plain(n.rpartition(".")[2]) in CACHED), None)
+    cached = next(
+        (n for n in table.column_names if plain(n.rpartition(".")[2]) in vocabulary("cached")), None
+    )
     amounts = {"cost": roles.get("cost"), "prompt": roles.get("prompt_tokens"),
                "completion": roles["completion_tokens"], "cached": cached}  # fmt: skip
     empty = pa.nulls(table.num_rows, pa.string())

@@ -18,10 +18,7 @@ from routeyard.pipelines.ingest.results.arms import (
     impose,
 )
 from routeyard.pipelines.ingest.results.values import (
-    ABSENT,
     ENDING,
-    FOREIGN,
-    RATE,
     WORDS,
     Candidate,
     amount,
@@ -161,8 +158,7 @@ def keyed(done: Assigned) -> dict[str, pa.ChunkedArray]:
             sample = _in_order(done, sampled)
             codes["sample"] = sample.astype(np.int64)
     _settings(done, key, codes, {*used, sampled})
-    again = _before(combined([*codes.values()]))
-    if repeated := int(np.sum(again > 0)):
+    if repeated := n - _count(*codes.values()):
         even = _as_often(codes)
         more = "" if even else f"; other questions have fewer rows{_differ(done, codes)}"
         done.note("samples" if even else "repeated", repeated, more=more)
@@ -638,7 +634,7 @@ def words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
     abstained, nothing = vocabulary("abstained"), vocabulary("nothing")
     statuses: list[str | None] = []
     for word, said in short.items():
-        none = said in ABSENT or (said not in WORDS and status_of(word) in ANSWERLESS)
+        none = said in vocabulary("absent") or (said not in WORDS and status_of(word) in ANSWERLESS)
         statuses.append(word if said in abstained or (none and said not in nothing) else None)
     status = pa.array(statuses, pa.string()).take(coded.indices)
     for word in filter(None, statuses):
@@ -740,9 +736,9 @@ def _unread_usage(done: Assigned) -> None:
         for name in (n for n in done.free() if some(done.table.column(n), 1)):
             snake, rank = snake_case(name), rank_of(name, role)
             money = role == "cost" and looks_like_money(name)
-            if money and FOREIGN.search(snake):
+            if money and pattern("foreign").search(snake):
                 why = "foreign"
-            elif money and RATE.search(snake):
+            elif money and pattern("rate").search(snake):
                 why = "rate"
             elif rank is not None and rank < CLEAR:
                 why = "no_amounts"
@@ -851,6 +847,10 @@ def _fitting(done: Assigned, role: str, names: list[str]) -> list[str]:
     return of_answers or ([n for n in names if not is_weak(n)] if alone else [])
 
 
+#: Questions, evenly from all, whose answers are compared.
+_LOOKED_AT = 4000
+
+
 def _of_question(done: Assigned, name: str, *, otherwise: bool = False) -> bool:
     """Whether a column says the same for all answers to a question, so that it is no answer.
 
@@ -859,8 +859,10 @@ def _of_question(done: Assigned, name: str, *, otherwise: bool = False) -> bool:
     """
     if "question" not in done.roles or done.unique("arm") < 2:
         return otherwise
-    there = done.table.column(name).is_valid().to_numpy()
-    asked, values = done.codes(done.roles["question"])[there], done.codes(name)[there]
+    column, asked = done.text(name), done.codes(done.roles["question"])
+    some_of = asked % (asked.max(initial=0) // _LOOKED_AT + 1) == 0
+    there = column.is_valid().to_numpy() & some_of
+    asked, values = asked[there], codes_of(column.filter(pa.array(there)))
     rows, questions, pairs = len(asked), len(np.unique(asked)), _count(asked, values)
     if rows < 1.5 * questions:
         return otherwise

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
@@ -589,10 +590,10 @@ _Set = tuple[tuple[str, ...], pa.Table, set[str], str]
 def _tables(document: Document) -> Iterable[_Set]:
     """(trail, table, columns from around it, kind of rows) of each set in one document."""
     if isinstance(document.rows, pa.Table):
-        n = document.rows.num_rows
-        if n:
-            places = [f"{document.name}, row {i}" for i in range(1, n + 1)]
-            yield (), _placed(plainly_named(document.rows), document, pa.array(places)), set(), ""
+        if n := document.rows.num_rows:
+            numbers = pa.array(np.arange(1, n + 1)).cast(pa.string())
+            places = pc.binary_join_element_wise(document.name, numbers, ", row ")
+            yield (), _placed(plainly_named(document.rows), document, places), set(), ""
         return
     if document.rows is not None:
         for kind, own in kinds_of([flat(row) for row in document.rows]).items():
@@ -643,9 +644,8 @@ def _placed(table: pa.Table, document: Document, places: pa.Array) -> pa.Table:
         ) not in table.column_names:
             table = table.append_column(name, pa.array([stated[2]] * n, pa.string()))
     for number, part in enumerate(reversed(document.place[-_PARTS:]), start=1):
-        column = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), [part])
-        table = table.append_column(PATH.format(number), column.cast(pa.string()))
-    table = table.append_column(ROW, pa.array(range(1, n + 1), pa.int64()))
+        table = table.append_column(PATH.format(number), pa.repeat(part, n))
+    table = table.append_column(ROW, pa.array(np.arange(1, n + 1)))
     return table.append_column(AT, places)
 
 
