@@ -117,14 +117,14 @@ def read_harness(name: str, paths: Sequence[Path], path: Path, files: int) -> Re
     ordered = newest_first(paths, importer.newest_first) if importer.newest_first else list(paths)
     result = ImportResult(path)
     answers = list(importer.read(ordered, result))
-    left_out = [f"{reason}: {n:,}" for reason, n in result.reasons().items()]
+    notes = [told("reason", n, reason=reason) for reason, n in result.reasons().items()]
     if not answers:
+        left_out = "; ".join(note.says for note in notes)
         raise SourceError(
-            "the logs hold no answer" + (f" (left out: {'; '.join(left_out)})" if left_out else ""),
+            "the logs hold no answer" + (f" (left out: {left_out})" if left_out else ""),
             where=str(path),
             next_step="name a folder with logs that hold samples",
         )
-    notes = [told("reason", n, reason=reason) for reason, n in result.reasons().items()]
     notes += [ReadingNote("choice", choice) for choice in result.choices]
     notes += [ReadingNote("status", doubt) for doubt in result.doubts]
     read = [answer for answer in answers if answer.cache_read_tokens]
@@ -413,6 +413,7 @@ def scored(
     if scale.absent is not None:
         values = np.where(values == scale.absent, np.nan, values)
     result = (values - scale.low) / (scale.high - scale.low)
+    groups = groups if scale.high > 1 else ()
     of_shares = [pair for which in groups for pair in _as_shares(values, scale, which)]
     for _, rows in of_shares:
         result[rows] = values[rows]
@@ -438,21 +439,16 @@ def _as_shares(
     values: np.ndarray, scale: ScoreScale, groups: pa.ChunkedArray
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Groups whose scores all lie in [0, 1], many above 0, where others reach far beyond."""
-    if scale.low != 0 or scale.high <= 1:
+    import pandas as pd
+
+    scores = pd.DataFrame({"group": groups.to_pandas(), "score": values}).dropna()
+    own = dict(iter(scores.groupby("group").score))
+    if scale.low != 0 or len(own) < 2 or not scores.score.max() > max(1, scale.high / 5):
         return
-    coded = groups.combine_chunks().dictionary_encode()
-    code, there = np.asarray(coded.indices.fill_null(-1)), ~np.isnan(values)
-    own = [(name, np.flatnonzero((code == k) & there))
-           for k, name in enumerate(coded.dictionary.to_pylist())]  # fmt: skip
-    if len(own) < 2 or not any(
-        len(rows) and values[rows].max() > scale.high / 5 for _, rows in own
-    ):
-        return
-    for name, rows in own:
-        mine = values[rows]
-        inside = len(rows) >= _OWN_SCALE and 0 <= mine.min() <= mine.max() <= 1
-        if inside and np.mean(mine > 0) >= _ABOVE:
-            yield name, rows
+    for name, mine in own.items():
+        inside = len(mine) >= _OWN_SCALE and mine.between(0, 1).all()
+        if inside and (mine > 0).mean() >= _ABOVE:
+            yield str(name), mine.index.to_numpy()
 
 
 def arms(table: pa.Table) -> list[str]:

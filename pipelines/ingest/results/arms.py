@@ -140,10 +140,10 @@ def _named_with_model(
             continue
         model, rest = held
         role = _field(rest)
-        of_words = role in ("text", "status", "error")
-        if role not in (None, "score") and (
-            of_words or numbers(table.column(name), amount) is not None
-        ):
+        fits = (
+            role in ("text", "status", "error") or numbers(table.column(name), amount) is not None
+        )
+        if fits and role not in (None, "score"):
             fields[model].setdefault(str(role), name)
         if scored or role is not None or looks_like_money(rest):
             figures.add(name)

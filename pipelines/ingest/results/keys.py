@@ -16,6 +16,7 @@ from routeyard.pipelines.ingest.results.arms import (
     combined,
     find_arm,
     impose,
+    unpivot,
 )
 from routeyard.pipelines.ingest.results.values import (
     ENDING,
@@ -274,16 +275,16 @@ def _last_alone(
 
 def _answered(done: Assigned) -> np.ndarray:
     """(rows,) whether a row holds an answer, or a score of one, and does not say that it failed."""
-    roles, values = done.roles, np.ones(done.table.num_rows, bool)
-    if "text" in roles:
-        values = ~_blank(done)
-    elif "score" in roles:
-        values = done.table.column(roles["score"]).is_valid().to_numpy()
-    if {"text", "score"} & {*roles} and "status" in roles:
+    roles = done.roles
+    if not {"text", "score"} & {*roles}:
+        return np.ones(done.table.num_rows, bool)
+    there = done.table.column(roles.get("score", "(at)")).is_valid().to_numpy()
+    values = ~_blank(done) if "text" in roles else there
+    if "status" in roles:
         words = done.text(roles["status"]).to_pylist()
         ended = {word: status_of(word) in (None, "ok", "truncated") for word in {*words}}
         values = values & np.array([ended[word] for word in words], bool)
-    if {"text", "score"} & {*roles} and "error" in roles:
+    if "error" in roles:
         values = values & pc.equal(done.text(roles["error"]).fill_null(""), "").to_numpy()
     return np.asarray(values)
 
@@ -800,12 +801,9 @@ def _transposed(done: Assigned, arm: str) -> bool:
     asked = [name for name, parent in zip(asked, parents, strict=True) if parent == most]
     if len(asked) < 5 or 2 * len(asked) < len(own):
         return False
-    shared, parts = table.drop_columns(asked), []
-    for name in asked:
-        part = shared.append_column("(question)", _same(name, table.num_rows))
-        values = pa.array(done.numbers(name), from_pandas=True)
-        parts.append(part.append_column("(score)", values))
-    done.replace(pa.concat_tables(parts))
+    made = unpivot(table, {name: {"score": name} for name in asked})
+    names = ["(question)" if name == "(model)" else name for name in made.column_names]
+    done.replace(made.rename_columns(names))
     done.roles |= {"question": "(question)", "score": "(score)"}
     done.others = []
     done.note("transposed", n=len(asked))

@@ -548,15 +548,12 @@ def candidates(
     table: pa.Table, role: str, without: frozenset[str] = frozenset()
 ) -> list[Candidate]:
     """Columns whose names and values fit a role, the best name first."""
-    about = _TABLE[role]
-    test = _TESTS[about["values"]]
-    ranked = [
-        (rank, name)
-        for name in table.column_names
-        if name not in without
-        and (not name.startswith("(") or name.startswith("(name)."))
-        and (rank := rank_of(name, role)) is not None
-    ]
+    test = _TESTS[_TABLE[role]["values"]]
+    named = [
+        name for name in table.column_names
+        if name not in without and (name[:1] != "(" or name.startswith("(name)."))
+    ]  # fmt: skip
+    ranked = [(rank, name) for name in named if (rank := rank_of(name, role)) is not None]
     return [
         Candidate(name, rank)
         for rank, name in sorted(ranked)
