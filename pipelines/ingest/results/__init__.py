@@ -59,6 +59,7 @@ from routeyard.pipelines.ingest.results.values import (
     is_weak,
     numbers,
     plain,
+    refusal,
     scale_of,
     snake_case,
     texts,
@@ -120,11 +121,8 @@ def read_harness(name: str, paths: Sequence[Path], path: Path, files: int) -> Re
     notes = [told("reason", n, reason=reason) for reason, n in result.reasons().items()]
     if not answers:
         left_out = "; ".join(note.says for note in notes)
-        raise SourceError(
-            "the logs hold no answer" + (f" (left out: {left_out})" if left_out else ""),
-            where=str(path),
-            next_step="name a folder with logs that hold samples",
-        )
+        left_out = f" (left out: {left_out})" if left_out else ""
+        raise refusal("no_answer_in_logs", path, left_out=left_out)
     notes += [ReadingNote("choice", choice) for choice in result.choices]
     notes += [ReadingNote("status", doubt) for doubt in result.doubts]
     read = [answer for answer in answers if answer.cache_read_tokens]
@@ -559,11 +557,7 @@ def _refuse_one_kind(table: pa.Table, stated: Sequence[ReadingNote], path: Path)
     off = next((note for note in stated if "accuracy" in note.says), None)
     if off is not None and len(scores) == 1 and scores[0] in (0, 1):
         kind = "right" if scores[0] else "wrong"
-        raise SourceError(
-            f"the rows list only {kind} answers: {off.says}",
-            where=str(path),
-            next_step="add the results of the other questions",
-        )
+        raise refusal("one_kind", path, kind=kind, says=off.says)
 
 
 @dataclass(frozen=True, slots=True)
@@ -583,7 +577,8 @@ def _read(group: Group, found: _Found, mapping: Mapping[str, str]) -> None:
     table, melt_notes = unmelted(group.table())
     around = {name for name in group.around if not name.startswith("(key")}
     # What a person names is taken at their word.
-    why, aggregate, notes = "" if mapping else why_pairs(table), False, ()
+    why, aggregate = "" if mapping else why_pairs(table), False
+    notes: tuple[ReadingNote, ...] = ()
     try:
         done = Assigned(table) if why else assign(table, around, mapping)
     except SourceError as error:
@@ -652,12 +647,8 @@ def _refusal(refused: list[_Refused], path: Path) -> SourceError:
     aggregates = [item for item in refused if item.aggregate]
     if aggregates:
         most = max(aggregates, key=lambda item: item.group.rows)
-        error = AggregatesOnly(
-            f"the figures are aggregates, not answers to questions: {most.why}",
-            where=f"{path} ({most.group.files[0]})",
-            next_step="a benchmark needs one score per question and model: ask the publisher for "
-            "the per-question results",
-        )
+        said = refusal("aggregates", f"{path} ({most.group.files[0]})", why=most.why)
+        error = AggregatesOnly(said.what, where=said.where, next_step=said.next_step)
         error.notes = tuple(dict.fromkeys(note for entry in aggregates for note in entry.notes))
         return error
     most_rows = max(
@@ -671,12 +662,7 @@ def _refusal(refused: list[_Refused], path: Path) -> SourceError:
         columns = ", ".join(sorted(most_rows.group.columns)[:20])
         why = f": {most_rows.why}"
         where = f"{path} ({most_rows.group.files[0]}; columns {columns})"
-    return SourceError(
-        f"no answers of models were found{why}",
-        where=where,
-        next_step="a table needs the model, the question's id and a score or an answer; say which "
-        f"columns they are: --map arm=COLUMN,question=COLUMN,score=COLUMN{wide}",
-    )
+    return refusal("no_answers_found", where, why=why, wide=wide)
 
 
 __all__ = ["ROLES", "AggregatesOnly", "ReadingNote", "Results", "as_map", "read_results"]

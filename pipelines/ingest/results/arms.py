@@ -370,7 +370,7 @@ class Assigned:
 def codes_of(column: pa.ChunkedArray) -> np.ndarray:
     """(rows,) number of each different text of a column, as which a missing one counts."""
     coded = column.fill_null("").dictionary_encode().combine_chunks()
-    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(coded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 def combined(codes: Sequence[np.ndarray]) -> np.ndarray:

@@ -34,6 +34,7 @@ from routeyard.pipelines.ingest.results.values import (
     pattern,
     plain,
     rank_of,
+    refusal,
     scale_of,
     snake_case,
     some,
@@ -46,11 +47,6 @@ from routeyard.schemas.statuses import ANSWERLESS, FAILED, says_failed, status_o
 
 #: Fewest questions.
 _FEWEST = 5
-
-
-def _all_match(values: pa.ChunkedArray, form: str) -> bool:
-    """Whether all texts that there are have a form."""
-    return bool(pc.all(pc.match_substring_regex(values.drop_null(), form)).as_py())
 
 
 def misnumbered(done: Assigned) -> None:
@@ -79,11 +75,12 @@ def misnumbered(done: Assigned) -> None:
 def spelled_alike(question: pa.ChunkedArray, arm: np.ndarray) -> pa.ChunkedArray:
     """Ids without spaces around them; whole numbers as `7`, where models write `7.0` or `007`."""
     question = pc.utf8_trim_whitespace(question)
-    if not _all_match(question, r"^\d+(?:\.0+)?$"):
+    whole = pc.match_substring_regex(question.drop_null(), r"^\d+(?:\.0+)?$")
+    if not pc.all(whole).as_py():
         return question
     short = pc.replace_substring_regex(question, r"^0*(\d+)(?:\.0+)?$", r"\1")
     new, old = codes_of(short), codes_of(question)
-    fewer = 1.2 * (new.max(initial=-1) + 1) <= old.max(initial=-1) + 1
+    fewer = 1.2 * _count(new) <= _count(old)
     return short if fewer and _count(new, arm) == _count(old, arm) else question
 
 
@@ -327,12 +324,8 @@ def _texts_apart(
     if not shared and inside.arm.nunique() > 1:
         if sampled:
             return False
-        raise SourceError(
-            f"{inside.asked.nunique():,} ids of {own!r} have rows of one model with different "
-            f"texts in {name!r}, and no two models share a text",
-            where=str(table.column("(at)")[int(np.flatnonzero(several)[0])].as_py()),
-            next_step="give each question an id, or number samples in a column `sample`",
-        )
+        at, ids = table.column("(at)")[int(np.flatnonzero(several)[0])], inside.asked.nunique()
+        raise refusal("texts_of_one_model", at.as_py(), ids=ids, own=own, name=name)
     named = rows[several & there]
     ids = question.to_pylist()
     for row, number in named.groupby("asked").text.rank("dense").astype(int).items():
@@ -544,7 +537,8 @@ def _made_score(done: Assigned) -> bool:
     """
     for name in (n for n in done.free() if is_negated(n.rpartition(".")[2])):
         if is_right_or_wrong(done.table.column(name)):
-            return _scored_by(done, 1 - done.numbers(name), "negated", name)
+            wrong = np.asarray(done.numbers(name))
+            return _scored_by(done, 1 - wrong, "negated", name)
     for name in done.fitting("status"):
         values = done.numbers(name)
         if values is not None and {0.0, 1.0} <= {*values[~np.isnan(values)]} <= {0.0, 0.5, 1.0}:

@@ -40,6 +40,7 @@ from routeyard.pipelines.ingest.results.values import (
     plain_maps,
     plainly_named,
     point_for_comma,
+    refusal,
     same_types,
     table_of,
     table_rows,
@@ -369,9 +370,7 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         SourceError: nothing is there, there are too many files, or a link leads out.
     """
     if not path.exists():
-        raise SourceError(
-            f"there is nothing at {path}", where=str(path), next_step="name a file or a folder"
-        )
+        raise refusal("nothing_there", path, path=path)
     listed = [path] if path.is_file() else [
         item for item in sorted(path.rglob("*")) if item.is_file()
         and not any(part.startswith(".") for part in item.relative_to(path).parts)
@@ -381,12 +380,9 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         return [path], []
     result = [item for item in listed if files.ends(item).lower() in (*ENDINGS, ".eval")]
     if not result:
-        raise SourceError(
-            "workbooks and databases are not read" if path.is_file() else "no file holds results",
-            where=str(path),
-            next_step="save each sheet or table as CSV or Parquet, in one folder" if sheets
-            else "files that are read: " + ", ".join(f"*{end}" for end in ENDINGS),
-        )  # fmt: skip
+        alone = "workbooks" if path.is_file() else "workbooks_alone"
+        endings = ", ".join(f"*{end}" for end in ENDINGS)
+        raise refusal(alone if sheets else "no_results", path, endings=endings)
     for item in result:
         inside(item, path)
     if len(result) > MAX_FILES or sum(item.stat().st_size for item in result) > MAX_TOTAL:

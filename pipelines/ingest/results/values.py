@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.schemas.statuses import ANSWERLESS, status_of
 from routeyard.schemas.text import own_table
 
@@ -82,13 +83,22 @@ class ReadingNote:
     about: str = ""
 
 
-#: Name of a text that a person is told → its kind, what it is about, and the text.
+#: Texts that a person is told, by kind.
+_TEXTS = own_table(files(__package__).joinpath("notes.yaml"))
+_REFUSED = _TEXTS.pop("refused")
+#: Name of a note → its kind, what it is about, and its text.
 _NOTES = {
     name: (kind, about, text)
-    for kind, subjects in own_table(files(__package__).joinpath("notes.yaml")).items()
+    for kind, subjects in _TEXTS.items()
     for about, named in subjects.items()
     for name, text in named.items()
 }
+
+
+def refusal(name: str, where: object, /, **values: Any) -> SourceError:
+    """The error of that name in `notes.yaml`, with values in its text."""
+    what, step = (text.format(**values) for text in _REFUSED[name])
+    return SourceError(what, where=str(where), next_step=step)
 
 
 def told(
@@ -193,7 +203,8 @@ def numbers(column: Column, read: Callable[[str], float | None] = word) -> np.nd
     if wrong > max(3, 0.05 * len(values)):
         return None
     codes = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-    return np.array([*values, None], float)[codes.astype(np.int64)]  # None is NaN
+    listed = np.array([*values, None], float)  # None is NaN
+    return np.asarray(listed[codes.astype(np.int64)])
 
 
 def _are_letters(texts: Sequence[str]) -> bool:
@@ -652,23 +663,17 @@ def table_rows(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Names of columns beside a list of lists, or column → row number → value.
     """
-    names = next((value[k] for k in ("columns", "header", "headers") if k in value), ())
-    cells = next((value[k] for k in ("data", "rows", "values") if k in value), ())
-    listed = isinstance(cells, list) and bool(cells) and _strings(names)
-    if listed and all(isinstance(row, list) and len(row) == len(names) for row in cells):
+    parts = {k: part for k, part in value.items() if isinstance(part, list)}
+    names = next((parts[k] for k in ("columns", "header", "headers") if k in parts), [])
+    cells = next((parts[k] for k in ("data", "rows", "values") if k in parts), [])
+    named = cells and names and all(isinstance(name, str) for name in names)
+    if named and all(isinstance(row, list) and len(row) == len(names) for row in cells):
         return [dict(zip(names, row, strict=True)) for row in cells]
-    if not of_objects(value):
-        return []
-    first = next(iter(value.values()))
-    if list(first) != [str(n) for n in range(len(first))] or len(first) < 2:
-        return []
-    if any(part.keys() != first.keys() for part in value.values()):
+    first = next(iter(value.values())) if of_objects(value) else {}
+    numbered = len(first) >= 2 and list(first) == [str(n) for n in range(len(first))]
+    if not numbered or any(part.keys() != first.keys() for part in value.values()):
         return []
     return [{name: part[n] for name, part in value.items()} for n in first]
-
-
-def _strings(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
 def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -678,14 +683,12 @@ def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     lists = {k: item for k, item in value.items() if isinstance(item, list) and item}
     rows = {len(part) for part in lists.values()}
-    if len(lists) < 2 or len(rows) > 1:
-        return []
-    if any(isinstance(x, list | dict) for part in lists.values() for x in part[:_ROWS]):
+    nested = any(isinstance(x, list | dict) for part in lists.values() for x in part[:_ROWS])
+    if len(lists) < 2 or len(rows) > 1 or nested:
         return []
     of_models = 2 * sum(FAMILY.search(k) is not None for k in lists) >= len(lists)
-    if not of_models and min(rows) < _ROWS:
-        return []
-    if not of_models and all(rank_of(k, r) is None for k in lists for r in ("score", "text")):
+    named = any(rank_of(k, r) is not None for k in lists for r in ("score", "text"))
+    if not of_models and not (named and min(rows) >= _ROWS):
         return []
     return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
 
