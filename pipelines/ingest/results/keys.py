@@ -665,7 +665,7 @@ def assign(table: pa.Table, around: set[str], mapping: Mapping[str, str]) -> Ass
     find_score(done)
     if "question" not in done.roles:
         _question(done)
-    misnumbered(done)
+        misnumbered(done)
     _no_reference(done)
     _texts_of(done)
     no_status_as_score(done)
