@@ -16,8 +16,6 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.usage import APART, usage_of
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.reading import (
-    ImportedAnswer,
-    ImportedQuestion,
     ImportResult,
     named_errors,
     newest_first,
@@ -32,7 +30,6 @@ from routeyard.pipelines.ingest.results.arms import (
     why_pairs,
 )
 from routeyard.pipelines.ingest.results.beside import (
-    ApiCalls,
     StatedFigure,
     call_notes,
     calls_of,
@@ -54,7 +51,6 @@ from routeyard.pipelines.ingest.results.record_sets import (
 )
 from routeyard.pipelines.ingest.results.values import (
     ASKED,
-    CACHED,
     FAMILY,
     ROLES,
     Column,
@@ -67,9 +63,11 @@ from routeyard.pipelines.ingest.results.values import (
     is_weak,
     numbers,
     plain,
+    refusal,
     scale_of,
     snake_case,
     texts,
+    told,
     unknown_words,
     vocabulary,
 )
@@ -111,21 +109,24 @@ def _holds(path: Path, *keys: bytes) -> bool:
     return all(key in start for key in keys)
 
 
-def read_harness(
-    name: str, paths: Sequence[Path], root: Path
-) -> tuple[pa.Table, list[ReadingNote], ImportResult]:
-    """Normal form of a harness's logs, notes, and what its importer found.
+def read_harness(name: str, paths: Sequence[Path], path: Path, files: int) -> Results:
+    """Results of a known harness's logs, and what its importer left out, chose and doubts.
+
+    Args:
+        files: Number of files at the path, logs and others.
 
     Raises:
-        SourceError, Unsafe: as the importer does.
+        SourceError, Unsafe: as the importer does; the logs hold no answer.
     """
     importer = IMPORTERS.get(name)
     ordered = newest_first(paths, importer.newest_first) if importer.newest_first else list(paths)
-    result = ImportResult(root)
+    result = ImportResult(path)
     answers = list(importer.read(ordered, result))
-    notes = [
-        ReadingNote("left_out", f"{reason}: {n:,}", n) for reason, n in result.reasons().items()
-    ]
+    notes = [told("reason", n, reason=reason) for reason, n in result.reasons().items()]
+    if not answers:
+        left_out = "; ".join(note.says for note in notes)
+        left_out = f" (left out: {left_out})" if left_out else ""
+        raise refusal("no_answer_in_logs", path, left_out=left_out)
     notes += [ReadingNote("choice", choice) for choice in result.choices]
     notes += [ReadingNote("status", doubt) for doubt in result.doubts]
     read = [answer for answer in answers if answer.cache_read_tokens]
@@ -134,10 +135,9 @@ def read_harness(
         sum(item.prompt_tokens or 0 for item in read),
         len(read),
     )
-    return _normal(answers, result), notes, result
-
-
-def _normal(answers: Sequence[ImportedAnswer], result: ImportResult) -> pa.Table:
+    if files > len(paths):
+        notes.append(told("no_logs", n=files - len(paths), harness=name))
+    notes += path_notes(paths, path)
     asked = [result.questions[answer.query] for answer in answers]
     columns: dict[str, list[object]] = {
         name: [getattr(answer, field) for answer in answers] for name, field in _OF_ANSWER.items()
@@ -145,23 +145,18 @@ def _normal(answers: Sequence[ImportedAnswer], result: ImportResult) -> pa.Table
     columns |= {
         "suite": [item.task for item in asked],
         "status": [answer.status or answer.finish_reason for answer in answers],
-        "prompt": [_prompt(item) for item in asked],
+        "prompt": [item.question if item.question != item.id else None for item in asked],
         "reference": ["\n".join(item.references) or None for item in asked],
         "split": [item.split for item in asked],
         "at": [f"{answer.query}, {answer.model}" for answer in answers],
     }
-    return recording(columns)
-
-
-def _prompt(question: ImportedQuestion) -> str | None:
-    return question.question if question.question != question.id else None
+    return Results(recording(columns), {"layout": name}, tuple(notes), layout=name)
 
 
 # A group of records with known roles as the normal form.
 
-#: Texts that are taken as they are: role → column of the normal form.
-_TEXTS = {"text": "text", "prompt": "prompt", "reference": "reference", "status": "status",
-          "error": "error", "served_model": "served_model", "split": "split"}  # fmt: skip
+#: Texts that are taken as they are.
+_TEXTS = ("text", "prompt", "reference", "status", "error", "served_model", "split")
 _NUMBERS = {"cost": "cost_usd", "prompt_tokens": "prompt_tokens",
             "completion_tokens": "completion_tokens", "latency": "latency_s"}  # fmt: skip
 _SHOWN = 3
@@ -169,121 +164,119 @@ _SHOWN = 3
 _EPOCH, _LONG = 1e8, 600.0
 
 
-def named_rows(done: Assigned) -> None:
+def _named_rows(done: Assigned) -> None:
     """Leave out rows that name no model or no question, and note how many."""
-    keep = None
+    keep = np.ones(done.table.num_rows, bool)
     for role in ("arm", "question"):
         if role in done.roles:
-            there = done.table.column(done.roles[role]).is_valid()
-            if (missing := there.length() - pc.sum(there).as_py()) > 0:
-                done.note("left_out", f"{missing:,} rows name no {role}", role, missing)
-                keep = there if keep is None else pc.and_(keep, there)
-    if keep is not None:
-        done.table = done.table.filter(keep)
+            there = done.table.column(done.roles[role]).is_valid().to_numpy()
+            if missing := int(np.sum(~there)):
+                done.note("unnamed_rows", missing, role)
+            keep &= there
+    if not keep.all():
+        done.replace(done.table.filter(pa.array(keep)))
 
 
-def completed(table: pa.Table, totals: Mapping[str, int]) -> tuple[pa.Table, list[ReadingNote]]:
+def _with_absent(done: Assigned, table: pa.Table) -> pa.Table | None:
     """The table of lists of ids with a row of score 0 for each question that an arm's lists lack.
 
-    Args:
-        totals: Arm → number of questions that its file counts, of which it lists only some: the
-            others count as wrong there. They are named where the lists of all arms name as many.
-            Empty where lists name successes alone: questions that no arm solved are in no list,
-            so that all accuracies are too high.
+    An arm's file may count questions of which it lists only some: the others count as wrong there,
+    and are named where the lists of all arms name as many. Where lists name successes alone,
+    questions that no arm solved are in no list, so that all accuracies are too high; None where
+    there is one arm.
     """
-    keys = table.select(["arm", "question", "suite"]).to_pylist()
-    every = {row["question"]: row["suite"] for row in keys}
-    notes: list[ReadingNote] = []
+    totals = _totals(done)
+    alone = not totals and pc.all(done.table.column("only_successes")).as_py()
+    names = sorted(totals) or arms(table)
+    if not totals and not alone:
+        return table
+    if alone and len(names) < 2:
+        return None
+    have: dict[str, set[str]] = {arm: set() for arm in names}
+    every: dict[str, str] = {}
+    for row in table.select(["arm", "question", "suite"]).to_pylist():
+        have.setdefault(row["arm"], set()).add(row["question"])
+        every[row["question"]] = row["suite"]
     rows: list[dict[str, object]] = []
-    for arm in sorted(totals) or arms(table):
-        have = {row["question"] for row in keys if row["arm"] == arm}
-        named, ended = True, {}
-        if totals:
-            if (missing := totals[arm] - len(have)) <= 0:
-                continue
-            named, ended = len(every) == totals[arm], {"status": "unanswered"}
-            says = f"{arm} lists {len(have):,} of the {totals[arm]:,} questions that it counts" + (
-                "; the others count as wrong, with the status `unanswered`" if named else
-                " and the others are not named: its share of successes is of those listed"
-            )  # fmt: skip
-            notes.append(ReadingNote("status", says, missing, (), arm))
-        item = {"arm": arm, "sample": 0, "score": 0.0, "at": f"{arm}: in no list", **ended}
-        absent = sorted(every.keys() - have) if named else []
+    for arm in names:
+        n, total = len(have[arm]), totals.get(arm, len(every))
+        named = total == len(every)
+        if totals and total > n:
+            note = "listed" if named else "listed_unnamed"
+            done.note(note, total - n, arm, arm=arm, n=n, total=total)
+        item = {"arm": arm, "sample": 0, "score": 0.0, "at": f"{arm}: in no list",
+                "status": "unanswered" if totals else None}  # fmt: skip
+        absent = sorted(every.keys() - have[arm]) if named and total > n else ()
         rows += [{**item, "question": asked, "suite": every[asked]} for asked in absent]
-    if not totals:
-        says = (
-            f"the lists name who succeeded, and not which questions there were: of the "
-            f"{len(every):,} that any arm solved or reports, those in no list of an arm count as "
-            "wrong; questions that nobody solved are missing, and every accuracy is too high"
-        )
-        notes.append(ReadingNote("status", says, len(rows), (), "score"))
-    return pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)]), notes
+    if alone:
+        done.note("successes_alone", len(rows), n=len(every))
+    return pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)])
 
 
-def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Array]]:
+def _totals(done: Assigned) -> dict[str, int]:
+    """Arm → number of questions that its file counts; empty where no figure says it."""
+    names = [name for name in sorted(done.around) if TOTAL.search(name.rpartition(".")[2])]
+    if not names or "arm" not in done.roles:
+        return {}
+    arms = done.text(done.roles["arm"]).to_pylist()
+    totals = zip(arms, done.table.column(names[0]).to_pylist(), strict=True)
+    return {arm: int(total) for arm, total in totals if isinstance(total, int | float)}
+
+
+def normal(done: Assigned) -> tuple[pa.Table, dict[str, pa.Array]]:
     """The normal form of a group, and its further scores by name.
 
     Scores of percent, points and words become 1 for right and 0 for wrong; one outside stays as it
     is and is noted. Costs become USD and times seconds where a name states another unit.
     """
-    named_rows(done)
-    columns: dict[str, pa.Array | pa.ChunkedArray] = dict(keyed(done, around))
-    table = done.table
-    columns["at"] = table.column("(at)")
+    _named_rows(done)
+    columns: dict[str, pa.Array | pa.ChunkedArray] = dict(keyed(done))
+    columns["at"] = done.table.column("(at)")
     if "score" in done.roles and "status" not in done.roles:
         columns |= words_of_scores(done)
-    for role, name in _TEXTS.items():
-        if role in done.roles:
-            columns[name] = texts(table.column(done.roles[role]))
+    columns |= {role: done.text(done.roles[role]) for role in _TEXTS if role in done.roles}
     for role, name in _NUMBERS.items():
-        if role in done.roles:
-            source = done.roles[role]
-            values = numbers(table.column(source), amount)
-            if values is None:
-                continue
-            if role == "prompt_tokens":
-                values = _with_cached(done, source, values)
-            if role == "latency" and _is_time_of_day(done, source, values):
-                continue
-            by = factor(source, role)
-            if by != 1:
-                done.note("choice", f"{source!r} is multiplied by {by:g}", name)
-            columns[name] = pa.array(values * by, from_pandas=True)
+        if role in done.roles and (values := _amounts(done, role, name)) is not None:
+            columns[name] = pa.array(values, from_pandas=True)
     others: dict[str, pa.Array] = {}
     if "score" in done.roles:
         groups = [columns["arm"], columns["suite"]]
-        score = scored(done, done.roles["score"], groups, aloud=True)
-        if score is None:
+        for name in (done.roles["score"], *done.others):
+            own = name == done.roles["score"]
+            if (score := scored(done, name, groups, aloud=own)) is not None:
+                (columns if own else others)["score" if own else name] = score
+        if "score" not in columns:
             del done.roles["score"]
-        else:
-            columns["score"] = score
-        for name in done.others:
-            if (more := scored(done, name, groups, aloud=False)) is not None:
-                others[name] = more
-    unread = unread_columns(done, around)
-    if "success_list" not in table.column_names:  # columns that we made
-        columns |= _maps("further_columns", _rest(done, unread), len(table))
-        columns |= _maps("further_scores", _verdicts(done, others), len(table))
+    unread = _unread_columns(done)
+    if "success_list" not in done.table.column_names:  # columns that we made
+        columns |= _maps("further_columns", _rest(done, unread), len(done.table))
+        columns |= _maps("further_scores", _verdicts(done, others), len(done.table))
     result = recording(columns)
     done.notes += [*_unread_notes(unread), *_unread_models(done, unread)]
     if "status" not in done.roles and "error" not in done.roles:
-        _unread_status(done, around, result)
+        _unread_status(done, result)
     _unknown_status(done, result)
     return result, others
+
+
+def _amounts(done: Assigned, role: str, name: str) -> np.ndarray | None:
+    """(rows,) costs in USD, seconds or tokens; None where a column holds something else."""
+    source = done.roles[role]
+    values = numbers(done.table.column(source), amount)
+    if values is not None and role == "prompt_tokens":
+        values = _with_cached(done, source, values)
+    if values is None or (role == "latency" and _is_time_of_day(done, source, values)):
+        return None
+    if (by := factor(source, role)) != 1:
+        done.note("factor", 0, name, name=source, by=by)
+    return values * by
 
 
 def _unknown_status(done: Assigned, table: pa.Table) -> None:
     """Ask what words of a status mean that are beside empty answers and that nobody knows."""
     for wrong in (False, True):
         for word, rows in unknown_words(table, wrong=wrong).items():
-            says = (
-                f"of score 0 end as {word!r}, which is no known status: are they missing? They "
-                "count as wrong, as their source counts them"
-                if wrong
-                else f"end as {word!r}, which is no known status: are they missing? Write "
-                f"`statuses: {{{word}: error}}` (or ok, refused, …) beside their `fields`"
-            )
-            done.note("question", f"{rows:,} empty answers {says}", "status", rows)
+            done.note("unknown_status_wrong" if wrong else "unknown_status", rows, word=word)
 
 
 #: Different words of a column of statuses, at most.
@@ -292,38 +285,27 @@ _WORDS_OF_STATUS = 40
 _NAMED, _TOGETHER = 30, 3
 
 
-def _unread_status(done: Assigned, around: set[str], table: pa.Table) -> None:
+def _unread_status(done: Assigned, table: pa.Table) -> None:
     """Ask of a column that nobody read and that tells all empty answers from the others."""
-    text = pc.utf8_trim_whitespace(table.column("text"))
-    blank = pc.equal(pc.fill_null(text, ""), "").combine_chunks()
+    blank = pc.equal(pc.utf8_trim_whitespace(table.column("text").fill_null("")), "")
     number = pc.sum(blank).as_py() or 0
     if not 0 < number < len(blank):
         return
-    read = {*done.roles.values(), *done.others, *done.used, *around}
-    for name in (n for n in done.table.column_names if n not in read and n[:1] != "("):
-        words = texts(done.table.column(name)).combine_chunks()
-        blank_words = words.filter(blank)
-        seen = pc.unique(blank_words).to_pylist()
-        others = pc.unique(words.filter(pc.invert(blank))).to_pylist()
-        short = all(item and len(item) <= 80 for item in seen)
+    for name in done.free():
+        words = done.text(name)
+        seen = {*pc.unique(words.filter(blank)).to_pylist()}
+        others = {*pc.unique(words.filter(pc.invert(blank))).to_pylist()}
         few = len(seen) + len(others) <= min(_WORDS_OF_STATUS, len(blank) // 2)
-        if short and few and not {*seen} & {*others}:
-            done.note(
-                "question",
-                f"{name!r} says {', '.join(map(repr, sorted(seen)[:3]))} of the {number:,} empty "
-                "answers, and of no other: does it say that they are missing? It was not read: "
-                "call it status",
-                "status", number,
-            )  # fmt: skip
+        if few and not seen & others and all(item and len(item) <= 80 for item in seen):
+            shown = ", ".join(map(repr, sorted(seen)[:3]))
+            done.note("unread_status", number, name=name, words=shown)
 
 
-def unread_columns(done: Assigned, around: set[str]) -> list[str]:
+def _unread_columns(done: Assigned) -> list[str]:
     """The columns that hold something and of which nothing was read."""
-    read = {*done.roles.values(), *done.others, *done.used, *around, done.of_status}
-    free = [n for n in done.table.column_names if n not in read and not n.startswith("(")]
-    note_text = " ".join(note.says for note in done.notes if note.about != "arm")
-    return [n for n in free if done.table.column(n).null_count < done.table.num_rows
-            and repr(n) not in note_text]  # fmt: skip
+    told_of = " ".join(note.says for note in done.notes if note.about != "arm")
+    return [n for n in done.free() if done.table.column(n).null_count < done.table.num_rows
+            and repr(n) not in told_of]  # fmt: skip
 
 
 #: Characters of a value, different values of a column without numbers, and values in all, that the
@@ -383,7 +365,7 @@ def _unread_notes(free: Sequence[str]) -> list[ReadingNote]:
         return []
     shown = ", ".join(map(repr, names[:_NAMED]))
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return [ReadingNote("columns", f"columns that were not read: {shown}{more}")]
+    return [told("not_read", some=shown + more)]
 
 
 def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
@@ -395,15 +377,16 @@ def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
     inside = {n: n.removeprefix(before + dot) for n in done.table.column_names
               if n.startswith(before + dot) and not n.startswith("(")}  # fmt: skip
     done.used |= {
-        n for n, k in inside.items() if k in APART or plain(k.rpartition(".")[2]) in CACHED
+        n
+        for n, k in inside.items()
+        if k in APART or plain(k.rpartition(".")[2]) in vocabulary("cached")
     }
     whole = _whole_prompts(done, {n: k for n, k in inside.items() if k in APART or k == own})
     if whole is None:
         whole = values
     elif np.nansum(np.abs(whole - np.nan_to_num(values))) > 0:
-        says = f"{name!r} leaves out what the cache had, which is added to it"
-        done.note("choice", says, "prompt_tokens")
-    read = next((n for n in inside if plain(n.rpartition(".")[2]) in CACHED), None)
+        done.note("without_cached", name=name)
+    read = next((n for n in inside if plain(n.rpartition(".")[2]) in vocabulary("cached")), None)
     cached = None if read is None else numbers(done.table.column(read), amount)
     if cached is not None:
         done.notes += cached_notes(np.nansum(cached), np.nansum(whole), int(np.sum(cached > 0)))
@@ -426,15 +409,10 @@ def _is_time_of_day(done: Assigned, name: str, values: np.ndarray) -> bool:
     there = values[~np.isnan(values)]
     middle = float(np.median(there)) if len(there) else 0.0
     if middle > _EPOCH:
-        done.note("left_out", f"{name!r} holds times of day, not how long an answer took")
+        done.note("times_of_day", name=name)
         return True
     if middle >= _LONG and factor(name, "latency") == 1 and not _says_seconds(name):
-        done.note(
-            "question",
-            f"{name!r} has a median of {middle:,.0f}: seconds, or milliseconds? It is taken for "
-            "seconds",
-            "latency",
-        )
+        done.note("milliseconds", name=name, middle=middle)
     return False
 
 
@@ -451,7 +429,7 @@ def scored(
         groups: Arm and suite of each row: one of them may have another scale than the others.
         aloud: Note the scale, and rows outside it.
     """
-    values = numbers(done.table.column(name))
+    values = done.numbers(name)
     if values is None:
         return None
     label = done.roles.get("score", name) if name.startswith("(") else name
@@ -459,35 +437,21 @@ def scored(
     if scale.absent is not None:
         values = np.where(values == scale.absent, np.nan, values)
     result = (values - scale.low) / (scale.high - scale.low)
-    if scale.low == 0 and scale.high > 1:
-        for which in groups:
-            for group, rows in _as_shares(values, scale.high, which):
-                result[rows] = values[rows]
-                if aloud:
-                    done.note(
-                        "question",
-                        f"scores of {group!r} lie in 0 to 1 and those of others in 0 to "
-                        f"{scale.high:g}: they are read as shares",
-                        "score", len(rows),
-                    )  # fmt: skip
-    if aloud:
-        if scale.words:
-            done.note(
-                "choice" if scale.sure else "question",
-                f"{label.strip('()')!r} is read as {scale.words}",
-                "score",
-            )
-        outside = np.flatnonzero((result < 0) | (result > 1))
-        if len(outside):
-            at = done.table.column("(at)").take(pa.array(outside[:_SHOWN])).to_pylist()
-            done.notes.append(
-                ReadingNote(
-                    "value",
-                    f"{len(outside):,} scores are not in [0, 1] "
-                    f"({', '.join(f'{values[i]:g}' for i in outside[:_SHOWN])})",
-                    len(outside), tuple(at), "score",
-                )
-            )  # fmt: skip
+    groups = groups if scale.high > 1 else ()
+    of_shares = [pair for which in groups for pair in _as_shares(values, scale, which)]
+    for _, rows in of_shares:
+        result[rows] = values[rows]
+    if not aloud:
+        return pa.array(result, from_pandas=True)
+    for group, rows in of_shares:
+        done.note("shares", len(rows), group=group, high=scale.high)
+    if scale.words:
+        note = "scale" if scale.sure else "unsure_scale"
+        done.note(note, name=label.strip("()"), words=scale.words)
+    if len(outside := np.flatnonzero((result < 0) | (result > 1))):
+        at = done.table.column("(at)").take(pa.array(outside[:_SHOWN])).to_pylist()
+        shown = ", ".join(f"{values[i]:g}" for i in outside[:_SHOWN])
+        done.notes.append(told("outside", len(outside), "", tuple(at), some=shown))
     return pa.array(result, from_pandas=True)
 
 
@@ -496,19 +460,19 @@ _OWN_SCALE, _ABOVE = 10, 0.1
 
 
 def _as_shares(
-    values: np.ndarray, high: float, groups: pa.ChunkedArray
+    values: np.ndarray, scale: ScoreScale, groups: pa.ChunkedArray
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Groups whose scores all lie in [0, 1], many above 0, where others reach far beyond."""
-    coded = groups.combine_chunks().dictionary_encode()
-    code = np.asarray(coded.indices.fill_null(-1))
-    names = coded.dictionary.to_pylist()
-    own = [np.flatnonzero((code == k) & ~np.isnan(values)) for k in range(len(names))]
-    if len(names) < 2 or not any(len(rows) and values[rows].max() > high / 5 for rows in own):
+    import pandas as pd
+
+    scores = pd.DataFrame({"group": groups.to_pandas(), "score": values}).dropna()
+    own = dict(iter(scores.groupby("group").score))
+    if scale.low != 0 or len(own) < 2 or not scores.score.max() > max(1, scale.high / 5):
         return
-    for name, rows in zip(names, own, strict=True):
-        inside = len(rows) >= _OWN_SCALE and 0 <= values[rows].min() <= values[rows].max() <= 1
-        if inside and np.mean(values[rows] > 0) >= _ABOVE:
-            yield name, rows
+    for name, mine in own.items():
+        inside = len(mine) >= _OWN_SCALE and mine.between(0, 1).all()
+        if inside and (mine > 0).mean() >= _ABOVE:
+            yield str(name), mine.index.to_numpy()
 
 
 def arms(table: pa.Table) -> list[str]:
@@ -530,11 +494,12 @@ class AggregatesOnly(SourceError):
 
 
 @dataclass(slots=True)
-class _Rest:
-    """What is beside the answers: groups without any, API calls and figures of whole arms."""
+class _Found:
+    """Groups of answers and, beside them, groups without any, API calls and stated figures."""
 
+    sets: list[AnswerSet] = field(default_factory=list)
     refused: list[_Refused] = field(default_factory=list)
-    calls: list[ApiCalls] = field(default_factory=list)
+    calls: list[pa.Table] = field(default_factory=list)
     figures: set[StatedFigure] = field(default_factory=set)
 
 
@@ -590,24 +555,26 @@ def _results(path: Path, mapping: Mapping[str, str]) -> Results:
     paths, others = files_of(path)
     harness = harness_of(paths)
     if harness is not None and not mapping:
-        return _of_harness(*harness, path, len(paths))
-    sets: list[AnswerSet] = []
-    rest = _Rest()
+        return read_harness(*harness, path, len(paths))
+    found = _Found()
     for group in groups_of(documents(paths, path)):
-        _read(group, sets, rest, mapping)
-    if not sets:
-        raise _refusal(rest.refused, path)
-    left = f"{len(others)} file{'s' if len(others) != 1 else ''} of other kinds: not read"
-    notes = [ReadingNote("left_out", left)] if others else []
-    notes += [*_unread_rows(rest.refused), *path_notes(paths, path)]
-    table, columns, more, scores = merged(_not_twice(sets))
+        _read(group, found, mapping)
+    if not found.sets:
+        raise _refusal(found.refused, path)
+    s = "s" if len(others) != 1 else ""
+    notes = [told("other_files", n=len(others), s=s)] if others else []
+    notes += [*_unread_rows(found.refused), *path_notes(paths, path)]
+    # Whole documents are no separate records where sets inside are answers.
+    inner = {n for s in found.sets if s.group.trail != DOCUMENT for n in s.group.files}
+    table, columns, more, scores = merged(
+        [s for s in found.sets if s.group.trail != DOCUMENT or not inner & {*s.group.files}]
+    )
     if options := as_map({**columns, **mapping}):
-        notes.insert(0, ReadingNote("map", f"read as {options}"))
-    notes_of_calls = call_notes(rest.calls, arms(table))
-    stated = list(stated_notes(rest.figures, table))
+        notes.insert(0, told("read_as", options=options))
+    stated = list(stated_notes(found.figures, table))
     _refuse_one_kind(table, stated, path)
-    results = (*notes, *more, *notes_of_calls, *stated)
-    return Results(table, columns, results, scores)
+    calls = call_notes(found.calls, arms(table))
+    return Results(table, columns, (*notes, *more, *calls, *stated), scores)
 
 
 def _refuse_one_kind(table: pa.Table, stated: Sequence[ReadingNote], path: Path) -> None:
@@ -616,34 +583,7 @@ def _refuse_one_kind(table: pa.Table, stated: Sequence[ReadingNote], path: Path)
     off = next((note for note in stated if "accuracy" in note.says), None)
     if off is not None and len(scores) == 1 and scores[0] in (0, 1):
         kind = "right" if scores[0] else "wrong"
-        raise SourceError(
-            f"the rows list only {kind} answers: {off.says}",
-            where=str(path),
-            next_step="add the results of the other questions",
-        )
-
-
-def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
-    """Results of a known harness's logs."""
-    table, notes, result = read_harness(name, logs, path)
-    if table.num_rows == 0:
-        left_out = "; ".join(f"{why}: {n:,}" for why, n in result.reasons().items())
-        raise SourceError(
-            "the logs hold no answer" + (f" (left out: {left_out})" if left_out else ""),
-            where=str(path),
-            next_step="name a folder with logs that hold samples",
-        )
-    if files > len(logs):
-        says = f"{files - len(logs)} files that are no logs of samples of {name}"
-        notes.append(ReadingNote("left_out", says))
-    notes += path_notes(logs, path)
-    return Results(table, {"layout": name}, tuple(notes), layout=name)
-
-
-def _not_twice(sets: list[AnswerSet]) -> list[AnswerSet]:
-    """The sets without whole documents as separate records, where sets inside are answers."""
-    inner = {name for group in sets if group.group.trail != DOCUMENT for name in group.group.files}
-    return [s for s in sets if s.group.trail != DOCUMENT or not inner & {*s.group.files}]
+        raise refusal("one_kind", path, kind=kind, says=off.says)
 
 
 @dataclass(frozen=True, slots=True)
@@ -656,57 +596,40 @@ class _Refused:
     notes: tuple[ReadingNote, ...] = ()
 
 
-def _read(group: Group, sets: list[AnswerSet], rest: _Rest, mapping: Mapping[str, str]) -> None:
+def _read(group: Group, found: _Found, mapping: Mapping[str, str]) -> None:
     """Add a group to the sets of answers, or to those that hold none."""
-    table, melt_notes = unmelted(group.table())
     if group.trail == DOCUMENT and len(group.parts) < 2:
         return
+    table, melt_notes = unmelted(group.table())
     around = {name for name in group.around if not name.startswith("(key")}
     # What a person names is taken at their word.
-    if not mapping and (why := why_pairs(table)):
-        rest.refused.append(_Refused(group, why))
-        return
+    why, aggregate = "" if mapping else why_pairs(table), False
+    notes: tuple[ReadingNote, ...] = ()
     try:
-        done = assign(table, around, mapping)
+        done = Assigned(table) if why else assign(table, around, mapping)
     except SourceError as error:
-        rest.refused.append(_Refused(group, error.what))
-        return
+        done, why = Assigned(table), error.what
     done.notes += (*group.notes, *melt_notes)
-    if not mapping and (why := why_aggregate(done, around)):
-        rest.figures |= figures_of(done, [n for n in done.table.column_names if n[0] != "("])
-        notes = tuple(_odd_figures(group, done.roles.get("arm")))
-        rest.refused.append(_Refused(group, why, aggregate=True, notes=notes))
-        return
-    if why := _lacking(done, group):
-        rest.refused.append(_Refused(group, why))
+    if not why and not mapping and (why := why_aggregate(done)):
+        found.figures |= figures_of(done, [n for n in done.table.column_names if n[0] != "("])
+        aggregate, notes = True, tuple(_odd_figures(group, done.roles.get("arm")))
+    elif not why and (why := _lacking(done, group)):
         # A message inside another record belongs to that.
         if len(group.trail) <= 1 and (calls := calls_of(done)) is not None:
-            rest.calls.append(calls)
-        return
-    normal_form, others = normal(done, around)
-    rest.figures |= figures_of(done, sorted(around - set(done.roles.values())))
-    if group.trail[-1:] == ("(lists of ids)",):
-        normal_form, others = _completed_lists(done, normal_form, _totals(done, around)), {}
+            found.calls.append(calls)
+    elif not why:
+        normal_form, others = normal(done)
+        found.figures |= figures_of(done, sorted(around - {*done.roles.values()}))
+        if group.trail[-1:] == ("(lists of ids)",):
+            normal_form, others = _with_absent(done, normal_form), {}
         if normal_form is None:
             why = "lists name who succeeded, and not which questions there were"
-            rest.refused.append(_Refused(group, why))
-            return
-    empty = all(normal_form.column(n).null_count == normal_form.num_rows for n in ("score", "text"))
-    if empty:
-        rest.refused.append(_Refused(group, "no row has a score or an answer"))
-        return
-    sets.append(AnswerSet(group, done, normal_form, others))
-
-
-def _completed_lists(done: Assigned, table: pa.Table, totals: Mapping[str, int]) -> pa.Table | None:
-    """Answers of lists of ids with those that are in no list; None where one arm's are unknown."""
-    alone = not totals and pc.all(done.table.column("only_successes")).as_py()
-    if alone and len(arms(table)) < 2:
-        return None
-    if totals or alone:
-        table, more = completed(table, totals)
-        done.notes += more
-    return table
+        elif all(normal_form.column(n).null_count == len(normal_form) for n in ("score", "text")):
+            why = "no row has a score or an answer"
+        else:
+            found.sets.append(AnswerSet(group, done, normal_form, others))
+    if why:
+        found.refused.append(_Refused(group, why, aggregate, notes))
 
 
 #: Rows in the mean of a file from which those of a group are worth a word.
@@ -719,8 +642,7 @@ def _unread_rows(refused: Sequence[_Refused]) -> Iterator[ReadingNote]:
         group = item.group
         if group.trail in ((), ("(list)",)) and group.rows >= _FEW * len(group.files):
             files = ", ".join(list(dict.fromkeys(group.files))[:2])
-            says = f"{group.rows:,} rows of {files} were not read: {item.why}"
-            yield ReadingNote("left_out", says, group.rows)
+            yield told("unread_rows", group.rows, files=files, why=item.why)
 
 
 def _lacking(done: Assigned, group: Group) -> str:
@@ -746,31 +668,13 @@ def _odd_figures(group: Group, arm: str | None) -> Iterator[ReadingNote]:
             yield replace(note, says=f"{name}: {note.says}")
 
 
-def _totals(done: Assigned, around: set[str]) -> dict[str, int]:
-    """Arm → number of questions that its file counts; empty where no figure says it."""
-    names = [name for name in sorted(around) if TOTAL.search(name.rpartition(".")[2])]
-    table = done.table
-    if not names or "arm" not in done.roles:
-        return {}
-    arms = texts(table.column(done.roles["arm"])).to_pylist()
-    return {
-        arm: int(total)
-        for arm, total in zip(arms, table.column(names[0]).to_pylist(), strict=True)
-        if isinstance(total, int | float)
-    }
-
-
 def _refusal(refused: list[_Refused], path: Path) -> SourceError:
     """Why nothing was read: `AggregatesOnly` where figures of many questions were found."""
     aggregates = [item for item in refused if item.aggregate]
     if aggregates:
         most = max(aggregates, key=lambda item: item.group.rows)
-        error = AggregatesOnly(
-            f"the figures are aggregates, not answers to questions: {most.why}",
-            where=f"{path} ({most.group.files[0]})",
-            next_step="a benchmark needs one score per question and model: ask the publisher for "
-            "the per-question results",
-        )
+        said = refusal("aggregates", f"{path} ({most.group.files[0]})", why=most.why)
+        error = AggregatesOnly(said.what, where=said.where, next_step=said.next_step)
         error.notes = tuple(dict.fromkeys(note for entry in aggregates for note in entry.notes))
         return error
     most_rows = max(
@@ -785,12 +689,7 @@ def _refusal(refused: list[_Refused], path: Path) -> SourceError:
         columns = ", ".join(sorted(most_rows.group.columns)[:20])
         why = f": {most_rows.why}"
         where = f"{path} ({most_rows.group.files[0]}; columns {columns})"
-    return SourceError(
-        f"no answers of models were found{why}",
-        where=where,
-        next_step="a table needs the model, the question's id and a score or an answer; say which "
-        f"columns they are: --map arm=COLUMN,question=COLUMN,score=COLUMN{wide}",
-    )
+    return refusal("no_answers_found", where, why=why, wide=wide)
 
 
 __all__ = ["ROLES", "AggregatesOnly", "ReadingNote", "Results", "as_map", "read_results"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from routeyard.pipelines.common.mapping import compile_field, is_column
 from routeyard.pipelines.ingest.results.values import (
     FAMILY,
-    FIGURE_NAMES,
-    FIGURE_VALUES,
     LANGUAGES,
     ROLES,
     Column,
@@ -25,7 +23,6 @@ from routeyard.pipelines.ingest.results.values import (
     amount,
     candidates,
     column_of,
-    constant,
     factor,
     is_judges,
     is_right_or_wrong,
@@ -39,6 +36,7 @@ from routeyard.pipelines.ingest.results.values import (
     snake_case,
     some,
     texts,
+    told,
     vocabulary,
 )
 from routeyard.schemas.errors import BadInput
@@ -66,29 +64,37 @@ def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
     A column is a model's own score, or one of several fields that each model has (`m_response`,
     `score:m`, nested `m.score`). Two models at least; else empty.
     """
-    scored = _scored_models(table)
+    fields, bare = _fields_of_models(table)
+    scored = {
+        model: item for model, item in fields.items()
+        if "score" in item and _are_scores(table.column(item["score"]))
+    }  # fmt: skip
+    if not scored:
+        scored = {name: {"score": name} for name in bare}
+    if len(scored) < 2:
+        return {}, False
+    columns = [item["score"] for item in scored.values()]
+    nested = ["." in column for column in columns]
     patterned = all(item["score"] != model for model, item in scored.items())
     known = [model for model in scored if FAMILY.search(model)]
-    columns = [item["score"] for item in scored.values()]
-    flat = patterned and len(known) == len(scored) and not any("." in column for column in columns)
-    if len(scored) < 2 or not (flat or _beside_one_another(table, columns)):
+    flat = patterned and len(known) == len(scored) and not any(nested)
+    # Records of several kinds have one of the columns each: no row has two of them.
+    there = np.sum([table.column(name).is_valid().to_numpy() for name in columns], axis=0)
+    if not flat and there.max(initial=0) < 2:
         return {}, False
-    if not known and _has_own_score(table, scored):
+    used = {column for item in scored.values() for column in item.values()}
+    own = [n for n in table.column_names if n not in used and "." not in n and n[:1] != "("]
+    # Beside a score of their own, nested figures are parts of it.
+    if not known and all(nested) and any(
+        (rank_of(n, "score") or 99) < 20 and _are_scores(table.column(n)) for n in own
+    ):  # fmt: skip
         return {}, False
     several = all(len(item) >= 2 for item in scored.values())
     if patterned or several or 2 * len(known) >= len(scored):
         return scored, bool(known) or patterned
-    return ({}, False) if _are_metrics(list(scored)) else (scored, False)
-
-
-def _scored_models(table: pa.Table) -> dict[str, dict[str, str]]:
-    """Model → field → column, of models with scores."""
-    fields, bare = _fields_of_models(table)
-    scored = {
-        model: result for model, result in fields.items()
-        if "score" in result and _are_scores(table.column(result["score"]))
-    }  # fmt: skip
-    return scored or {name: {"score": name} for name in bare if len(bare) >= 2}
+    # Names of metrics are several scores of one answer.
+    metrics = 2 * sum(rank_of(name, "score") is not None for name in scored) >= len(scored)
+    return ({}, False) if metrics else (scored, False)
 
 
 def _are_scores(column: Column) -> bool:
@@ -97,25 +103,6 @@ def _are_scores(column: Column) -> bool:
     return result is not None and (
         bool((result != result).all()) or scale_of(result, "rate") is not None
     )
-
-
-def _has_own_score(table: pa.Table, models: dict[str, dict[str, str]]) -> bool:
-    """Whether a row has its own score beside nested figures, which are then parts of it."""
-    used = {column for fields in models.values() for column in fields.values()}
-    nested = all("." in model["score"] for model in models.values())
-    own = [n for n in table.column_names if n not in used and "." not in n and n[:1] != "("]
-    return nested and any(
-        (rank_of(n, "score") or 99) < 20 and _are_scores(table.column(n)) for n in own
-    )
-
-
-def _beside_one_another(table: pa.Table, names: Sequence[str]) -> bool:
-    """Whether some row has two of these columns: records of several kinds have one each."""
-    there = [table.column(name).is_valid().cast(pa.int32()) for name in names]
-    total = there[0]
-    for item in there[1:]:
-        total = pc.add(total, item)
-    return (pc.max(total).as_py() or 0) >= 2
 
 
 def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[str]]:
@@ -154,7 +141,10 @@ def _named_with_model(
             continue
         model, rest = held
         role = _field(rest)
-        if role not in (None, "score") and _is_of(table.column(name), role or ""):
+        fits = (
+            role in ("text", "status", "error") or numbers(table.column(name), amount) is not None
+        )
+        if fits and role not in (None, "score"):
             fields[model].setdefault(str(role), name)
         if scored or role is not None or looks_like_money(rest):
             figures.add(name)
@@ -169,18 +159,15 @@ def _without_figures(table: pa.Table, bare: list[str]) -> list[str]:
     """
     models = {name.lower(): name for name in bare}
     held = {name: result for name in bare if (result := model_in(name, models))}
-    base = {name for name in bare if name not in held}
-    if len(base) < 2 or not all(is_right_or_wrong(table.column(name)) for name in base):
+    verdicts = {name for name in bare if is_right_or_wrong(table.column(name))}
+    base = {*bare} - {*held}
+    if len(base) < 2 or base - verdicts:
         return bare
     of: dict[str, dict[str, str]] = defaultdict(dict)
     for name, (model, rest) in held.items():
         of[plain(rest)][name] = model
-    figures = set()
-    for named in of.values():
-        verdicts = any(is_right_or_wrong(table.column(name)) for name in named)
-        if {*named.values()} == base and not verdicts:
-            figures |= {*named}
-    return [name for name in bare if name not in figures]
+    beside = [n for n in of.values() if {*n.values()} == base and not verdicts & n.keys()]
+    return [name for name in bare if not any(name in named for named in beside)]
 
 
 def model_in(name: str, models: Mapping[str, str]) -> tuple[str, str] | None:
@@ -197,11 +184,6 @@ def model_in(name: str, models: Mapping[str, str]) -> tuple[str, str] | None:
             rest = f"{name[:first]} {name[last:]}"
             return model, rest if plain(rest) else snake_case(rest)
     return None
-
-
-def _is_of(column: Column, role: str) -> bool:
-    """Whether values can be those of a role: amounts, but for texts, a status and an error."""
-    return role in ("text", "status", "error") or numbers(column, amount) is not None
 
 
 def _ends_with_model(name: str) -> bool:
@@ -262,58 +244,37 @@ def is_score(table: pa.Table, name: str) -> bool:
     )
 
 
-def _are_metrics(names: Sequence[str]) -> bool:
-    """Whether columns are several scores of one answer: their names are those of metrics."""
-    return 2 * sum(rank_of(name, "score") is not None for name in names) >= len(names)
-
-
 def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
     """One row per question and model; the columns of models become `score`, `text`, …
 
     The model is `(model)`; other columns are repeated.
     """
     used = {column for fields in models.values() for column in fields.values()}
-    rest = [name for name in table.column_names if name not in used]
-    shared = table.select(rest)
-    n = table.num_rows
+    shared, n = table.select([name for name in table.column_names if name not in used]), len(table)
     wanted = sorted({role for fields in models.values() for role in fields})
     parts = []
     for model, fields in models.items():
         part = shared.append_column("(model)", pa.array([model] * n, pa.string()))
+        there = np.zeros(n, bool)
         for role in wanted:
-            column = fields.get(role)
-            values = (
-                pa.nulls(n)
-                if column is None
-                else _in_units(table.column(column), _rest(column, model), role)
-            )
+            values = pa.nulls(n)
+            if (column := fields.get(role)) is not None:
+                values = table.column(column)
+                there |= values.is_valid().to_numpy()
+                # In USD or seconds; the name of the model may hold a dot.
+                _, rest = model_in(column, {model.lower(): model}) or (model, column)
+                by = factor(rest, role)
+                amounts = None if by == 1 else numbers(values, amount)
+                if amounts is not None:
+                    values = pa.array(amounts * by, from_pandas=True)
             part = part.append_column(f"({role})", values)
-        parts.append(_of_its_files(part, [f"({role})" for role in wanted]))
+        if "(at)" in part.column_names:
+            # Files that say nothing of a model lack its columns.
+            files = pc.replace_substring_regex(part.column("(at)"), r"(?:, row \d+|\[\d+\])$", "")
+            known = pc.unique(files.filter(pa.array(there)))
+            part = part.filter(pc.is_in(files, value_set=known))
+        parts.append(part)
     return pa.concat_tables(same_types(parts), promote_options="permissive")
-
-
-def _rest(column: str, model: str) -> str:
-    """A column's name without its model's, which may hold a dot."""
-    result = model_in(column, {model.lower(): model})
-    return column if result is None else result[1]
-
-
-def _of_its_files(part: pa.Table, fields: Sequence[str]) -> pa.Table:
-    """A model's rows without those of files that say nothing of it, which lack its columns."""
-    if "(at)" not in part.column_names:
-        return part
-    there = part.column(fields[0]).is_valid()
-    for name in fields[1:]:
-        there = pc.or_(there, part.column(name).is_valid())
-    files = pc.replace_substring_regex(part.column("(at)"), r"(?:, row \d+|\[\d+\])$", "")
-    return part.filter(pc.is_in(files, value_set=pc.unique(files.filter(there))))
-
-
-def _in_units(column: Column, name: str, field: str) -> Column:
-    """A column in USD or seconds, where its name states another unit."""
-    by = factor(name, field)
-    values = None if by == 1 else numbers(column, amount)
-    return column if values is None else pa.array(values * by, from_pandas=True)
 
 
 @dataclass(slots=True)
@@ -321,29 +282,62 @@ class Assigned:
     """A group's table, and role → column.
 
     Attributes:
+        around: Columns that are true of a whole set, and not of a row.
         others: Further columns of scores.
-        keys: Names of columns that are keys of maps.
         per_question: Rows are questions, and models were columns.
         used: Columns that were read and have no role.
         of_status: Column of a status whose words were taken for the score.
+        known: What was found out about the table's columns.
     """
 
     table: pa.Table
+    around: frozenset[str] = frozenset()
     roles: dict[str, str] = field(default_factory=dict)
     others: list[str] = field(default_factory=list)
     notes: list[ReadingNote] = field(default_factory=list)
     per_question: bool = False
     of_status: str | None = None
     used: set[str] = field(default_factory=set)
+    known: dict[tuple[str, ...], Any] = field(default_factory=dict)
+
+    def replace(self, table: pa.Table) -> None:
+        """Take another table with other rows."""
+        self.table = table
+        self.known.clear()
+
+    def text(self, name: str) -> pa.ChunkedArray:
+        """A column as texts."""
+        return texts(self.table.column(name))
+
+    def numbers(self, name: str) -> np.ndarray | None:
+        """Values of a column as scores; None where they are none."""
+        return self._once("numbers", name, numbers)  # type: ignore[no-any-return]
+
+    def codes(self, name: str) -> np.ndarray:
+        """(rows,) number of each different text of a column, as which a missing one counts."""
+        return self._once("codes", name, lambda column: codes_of(texts(column)))  # type: ignore[no-any-return]
+
+    def distinct(self, *columns: str | np.ndarray) -> int:
+        """Number of different combinations of the values of columns, given by name or as codes."""
+        codes = [self.codes(item) if isinstance(item, str) else item for item in columns]
+        return int(combined(codes).max(initial=-1)) + 1
+
+    def values(self, name: str) -> int:
+        """Number of different values of a column."""
+        return int(self._once("values", name, lambda column: len(pc.unique(column.drop_null()))))
+
+    def _once(self, what: str, name: str, of: Callable[[Column], Any]) -> Any:
+        if (what, name) not in self.known:
+            self.known[what, name] = of(self.table.column(name))
+        return self.known[what, name]
 
     def unique(self, role: str) -> int:
         """Number of different values of a role's column; 0 where none has it."""
-        name = self.roles.get(role)
-        return 0 if name is None else len(pc.unique(self.table.column(name).drop_null()))
+        return self.values(self.roles[role]) if role in self.roles else 0
 
-    def note(self, kind: str, says: str, about: str = "", rows: int = 0) -> None:
-        """Add what a person should know."""
-        self.notes.append(ReadingNote(kind, says, rows, (), about))  # type: ignore[arg-type]
+    def note(self, note: str, rows: int = 0, about: str = "", /, **values: Any) -> None:
+        """Add what a person should know: a text of `notes.yaml`."""
+        self.notes.append(told(note, rows, about, **values))
 
     def derive(self, role: str, values: Column, used: Iterable[str] = ()) -> None:
         """Give a role a column `(role)` that is made of others."""
@@ -351,10 +345,41 @@ class Assigned:
         self.roles[role] = f"({role})"
         self.used |= {*used}
 
-    def free(self, without: Iterable[str] = ()) -> list[str]:
-        """The source's own columns that have no role yet."""
-        held = {*self.roles.values(), *self.others, *without}
+    @property
+    def taken(self) -> frozenset[str]:
+        """Columns that have a role."""
+        return frozenset({*self.roles.values(), *self.others, "(at)"})
+
+    def named(self, role: str, without: Iterable[str] = ()) -> list[str]:
+        """Columns whose names and values fit a role, the best name first."""
+        return [c.column for c in candidates(self.table, role, frozenset(without))]
+
+    def fitting(self, role: str) -> list[str]:
+        """Columns of rows that fit a role and have none yet."""
+        return self.named(role, self.taken | self.around)
+
+    def free(self) -> list[str]:
+        """The source's own columns of rows of which nothing was read yet."""
+        held = self.taken | self.around | self.used | {self.of_status}
         return [n for n in self.table.column_names if n not in held and n[:1] != "("]
+
+    def below(self, before: str) -> list[str]:
+        """The columns whose names begin so: `(path` for parts of the path, `(key` for keys."""
+        return [n for n in self.table.column_names if n.startswith(before)]
+
+
+def codes_of(column: pa.ChunkedArray) -> np.ndarray:
+    """(rows,) number of each different text of a column, as which a missing one counts."""
+    coded = column.fill_null("").dictionary_encode().combine_chunks()
+    return np.asarray(coded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def combined(codes: Sequence[np.ndarray]) -> np.ndarray:
+    """(rows,) number of each different combination of codes."""
+    code = np.zeros(len(codes[0]), np.int64)
+    for own in codes:
+        code = np.unique(code * (own.max(initial=0) + 1) + own, return_inverse=True)[1]
+    return code
 
 
 def as_map(columns: Mapping[str, str]) -> str:
@@ -381,7 +406,7 @@ def impose(done: Assigned, mapping: Mapping[str, str]) -> str | None:
                 held = None if name in models else model_in(name, {m.lower(): m for m in models})
                 if held is not None and (field := _field(held[1])) is not None:
                     models[held[0]].setdefault(field, name)
-            _unpivoted(done, models, sure=True)
+            _unpivoted(done, models)
         elif column in names:
             done.roles[role] = column
         elif column.startswith("="):
@@ -417,123 +442,87 @@ def _family(table: pa.Table, name: str) -> float:
     return sum(bool(FAMILY.search(v)) for v in seen) / max(1, len(seen))
 
 
-def find_arm(done: Assigned, around: set[str]) -> None:
+def find_arm(done: Assigned) -> None:
     """Give the arm a column; without one that names models, a table with columns of models rows."""
     table = done.table
-    named, sure = _named(table)
-    if (name := named if sure else _key_of_models(table)) is not None:
+    named, sure = _named(done)
+    keys = (name for name in done.below("(key") if _family(table, name) >= 0.5)
+    name = named if sure else next(keys, None)
+    if name is None and named is None:
+        name = _by_values(done, blank=True)
+    if name is not None:
         done.roles["arm"] = name
         return
-    own = [n for n in table.column_names if n not in around and not n.startswith("(")]
-    if named is None and (name := _by_values(table, around, blank=True)) is not None:
-        done.roles["arm"] = name
-        return
+    own = [n for n in table.column_names if n not in done.around and not n.startswith("(")]
     models, known = model_columns(table.select(own))
+    paths = done.below("(path")
+    varied = [name for name in paths if done.values(name) > 1]
+    path = next((name for name in varied or paths if _family(table, name) >= 0.5), None)
     if models and known:
-        _unpivoted(done, models, sure=True)
-    elif (path := _path_of_models(table)) is not None:
-        _from_path(done, *path, "the model is named only in the path of the file")
-    elif models and not candidates(table, "score", frozenset(around)):
-        _unpivoted(done, models, sure=False)
+        _unpivoted(done, models)
+    elif path is not None:
+        _from_path(done, path, "model_in_path" if varied else "one_path")
+    elif models and not done.named("score", done.around):
+        done.note("columns_of_models", names=", ".join(list(models)[:5]))
+        _unpivoted(done, models)
     elif named is not None:
         done.roles["arm"] = named
-    elif (name := _by_values(table, around)) is not None:
+    elif (name := _by_values(done)) is not None:
         done.roles["arm"] = name
-        done.note("question", f"{name!r} is taken for the model by its values", "arm")
-    elif (part := _any_path(table)) is not None:
-        why = "no column names the model; the name of the file or folder is taken"
-        _from_path(done, part, "question", why)
+        done.note("by_values", name=name)
+    elif paths:
+        crossing = [name for name in varied if _crosses(done, name)]
+        _from_path(done, (crossing or varied or paths)[0], "file_of_model")
 
 
-def _key_of_models(table: pa.Table) -> str | None:
-    """The first key of a map whose values look like names of models."""
-    keys = (name for name in table.column_names if name.startswith("(key"))
-    return next((name for name in keys if _family(table, name) >= 0.5), None)
-
-
-def _by_values(table: pa.Table, around: set[str], *, blank: bool = False) -> str | None:
+def _by_values(done: Assigned, *, blank: bool = False) -> str | None:
     """The first column of short texts of which most look like models, that no judge is named in.
 
     Args:
         blank: Only a column without a name, as data frames write their index.
     """
-    for name in table.column_names:
-        column = table.column(name)
-        if name.startswith("(") or name in around or is_judges(name) or constant(column):
+    for name in done.table.column_names:
+        column = done.table.column(name)
+        if name.startswith("(") or name in done.around or is_judges(name):
             continue
-        if blank and plain(name) not in vocabulary("index"):
+        if (blank and plain(name) not in vocabulary("index")) or done.values(name) <= 1:
             continue
         short = pa.types.is_string(column.type) and all(len(v) <= 80 for v in some(column, 300))
-        if short and _family(table, name) >= 0.5:
+        if short and _family(done.table, name) >= 0.5:
             return str(name)
     return None
 
 
-def _paths(table: pa.Table) -> tuple[list[str], list[str]]:
-    """Parts of the path, and those of them that vary."""
-    paths = [name for name in table.column_names if name.startswith("(path")]
-    return paths, [name for name in paths if not constant(table.column(name))]
-
-
-def _path_of_models(table: pa.Table) -> tuple[str, Literal["choice", "question"]] | None:
-    """The part of the path that looks like names of models, and whether a person has to look."""
-    paths, varied = _paths(table)
-    like = (name for name in varied or paths if _family(table, name) >= 0.5)
-    name = next(like, None)
-    return None if name is None else (name, "choice" if varied else "question")
-
-
-def _any_path(table: pa.Table) -> str | None:
-    """The part of the path that names the model where nothing else does."""
-    paths, varied = _paths(table)
-    crossing = [name for name in varied if _crosses(table, name)]
-    return next(iter(crossing or varied or paths), None)
-
-
-def _named(table: pa.Table) -> tuple[str | None, bool]:
+def _named(done: Assigned) -> tuple[str | None, bool]:
     """The column that is named best for an arm, and whether it surely holds names of models.
 
-    `(model)` of a wide table comes first, then names, then keys and paths that look like models.
+    Names come first, then those that look like models.
     """
-    named = [c for c in candidates(table, "arm") if not _is_count(table, c.column)]
-    likes = {c.column: _family(table, c.column) for c in named}
-    best = min(
-        named, key=lambda c: (c.rank + (0 if likes[c.column] else 12), c.column), default=None
-    )
-    if best is None:
-        return None, False
-    return best.column, best.rank < 12 or likes[best.column] > 0
+    table = done.table
+    ranked = [
+        (c.rank + 12 * (not likes), c.column, c.rank < 12 or likes > 0)
+        for c in candidates(table, "arm")
+        if pa.types.is_string(table.column(c.column).type)
+        for likes in [_family(table, c.column)]
+    ]
+    return min(ranked)[1:] if ranked else (None, False)
 
 
-def _from_path(done: Assigned, name: str, kind: str, why: str) -> None:
+def _from_path(done: Assigned, name: str, why: str) -> None:
     """Take a part of the files' paths for the arm, and say so."""
     done.roles["arm"] = name
     names = sorted({str(v) for v in some(done.table.column(name), 50)})
-    done.note(kind, f"{why} ({', '.join(names[:3])})", "arm")
+    done.note(why, some=", ".join(names[:3]))
 
 
-def _is_count(table: pa.Table, name: str) -> bool:
-    return not pa.types.is_string(table.column(name).type)
-
-
-def _crosses(table: pa.Table, name: str) -> bool:
+def _crosses(done: Assigned, name: str) -> bool:
     """Whether rows of one value of a path have the ids that rows of another have."""
-    ids = candidates(table, "question")
-    if not ids:
-        return False
-    pairs = pa.table({"a": table.column(name), "b": texts(table.column(ids[0].column))})
-    unique = pairs.group_by(["a", "b"]).aggregate([]).num_rows
-    return bool(unique > 1.5 * len(pc.unique(pairs.column("b"))))
+    ids = done.named("question")[:1]
+    return bool(ids) and done.distinct(name, *ids) > 1.5 * done.values(ids[0])
 
 
-def _unpivoted(done: Assigned, models: dict[str, dict[str, str]], *, sure: bool) -> None:
-    if not sure:
-        done.note(
-            "question",
-            f"the columns {', '.join(list(models)[:5])} are taken for models, one score each",
-            "arm",
-        )
-    done.table = unpivot(done.table, models)
+def _unpivoted(done: Assigned, models: dict[str, dict[str, str]]) -> None:
+    done.replace(unpivot(done.table, models))
     done.per_question = True
     done.roles["arm"] = "(model)"
     done.roles |= {role: f"({role})" for role in FIELDS if f"({role})" in done.table.column_names}
@@ -548,12 +537,12 @@ _SPREAD = re.compile(
 
 def why_pairs(table: pa.Table) -> str:
     """Why rows are battles of two models, which have no score each; empty where they are not."""
-    sides: dict[str, list[str]] = {}
+    sides: dict[str, list[str]] = defaultdict(list)
     for name in table.column_names:
-        if match := pattern("side").match(snake_case(name)):
-            labels = pa.types.is_string(table.column(name).type)
-            if labels and numbers(table.column(name)) is None:
-                sides.setdefault(match["stem"], []).append(name)
+        column = table.column(name)
+        match = pattern("side").match(snake_case(name))
+        if match and pa.types.is_string(column.type) and numbers(column) is None:
+            sides[match["stem"]].append(name)
     pair = next((names for names in sides.values() if len(names) == 2), None)
     if pair is None:
         return ""
@@ -563,91 +552,50 @@ def why_pairs(table: pa.Table) -> str:
     )
 
 
-def why_aggregate(done: Assigned, around: set[str]) -> str:
+def why_aggregate(done: Assigned) -> str:
     """Why each row is of many questions; empty where rows are answers."""
-    table = done.table
-    if table.num_rows == 0:
+    table, n, roles = done.table, done.table.num_rows, done.roles
+    if n == 0 or "text" in roles:
         return ""
-    names = [n for n in table.column_names if not n.startswith("(") and n not in around]
-    if spread := [] if "text" in done.roles else _spreads(table, names):
-        return f"{spread[0]!r} states how far many scores spread"
-    counting = candidates(table, "aggregate", frozenset(around))
-    counts = [c.column for c in counting if "." not in c.column]
-    for name in counts:
-        values = numbers(table.column(name))
-        if values is not None and _of_many(done, values):
-            return f"{name!r} says that a row is of {int(np.nanmax(values)):,} questions"
-    arm, question = done.roles.get("arm"), done.roles.get("question")
-    if arm is not None and done.per_question:
-        return _figures_of_suites(done)
+    names = [m for m in table.column_names if not m.startswith("(") and m not in done.around]
+    for name in (m for m in names if _SPREAD.search(m)):  # `stderr` is a stream of a program, too
+        values = done.numbers(name)
+        if values is not None and not np.isnan(values).all():
+            return f"{name!r} states how far many scores spread"
+    for name in (m for m in done.named("aggregate", done.around) if "." not in m):
+        values = done.numbers(name)
+        there = np.zeros(0) if values is None else values[~np.isnan(values)]
+        whole = len(there) >= max(1, 0.5 * n) and bool(np.all(there == np.floor(there)))
+        if whole and np.median(there) >= 10:
+            return f"{name!r} says that a row is of {int(there.max()):,} questions"
+    arm, question, score = roles.get("arm"), roles.get("question"), roles.get("score")
     if arm is None:
         return ""
+    if done.per_question:
+        if question == "(row)" and "prompt" not in roles and _figures(done, score):
+            for name in done.named("suite"):
+                suites = done.values(name)
+                if suites * done.unique("arm") == n and suites <= 200:
+                    return f"{name!r} names {suites} suites, with one figure of each model"
+        return ""
     if question is None:
-        return _model_figures(done, arm, names)
-    if _task_figures(done, question):
-        tasks = len(pc.unique(table.column(question)))
+        figures = [m for m in names if m != arm and _figures(done, m)]
+        if n < 2 or done.values(arm) <= 0.9 * n or (len(figures) < 2 and score is None):
+            return ""
+        shown = ", ".join(figures[:3])
+        return f"each row is one model with {len(figures)} figures, such as {shown}"
+    # The only name of a question is that of a task, with fractions as scores.
+    named = all(rank_of(question, role) is not None for role in ("suite", "question"))
+    tasks = done.values(question)
+    if named and tasks <= 200 and _figures(done, score, (0.0, 0.5, 1.0)):
         return f"{question!r} names {tasks} tasks, with one figure each"
     return ""
 
 
-def _spreads(table: pa.Table, names: Sequence[str]) -> list[str]:
-    """Columns of numbers that say how far scores spread; `stderr` is a stream of a program, too."""
-    result = ((n, numbers(table.column(n))) for n in names if _SPREAD.search(n))
-    return [n for n, values in result if values is not None and not np.isnan(values).all()]
-
-
-def _figures_of_suites(done: Assigned) -> str:
-    """Why each row of a table with columns of models is a whole suite; else empty."""
-    table, arms = done.table, done.unique("arm")
-    if done.roles.get("question") != "(row)" or {"text", "prompt"} & done.roles.keys():
-        return ""
-    if "score" not in done.roles or not _figures(table.column(done.roles["score"])):
-        return ""
-    for candidate in candidates(table, "suite"):
-        suites = len(pc.unique(table.column(candidate.column)))
-        if suites * arms == table.num_rows and suites <= 200:
-            return f"{candidate.column!r} names {suites} suites, with one figure of each model"
-    return ""
-
-
-def _model_figures(done: Assigned, arm: str, names: Sequence[str]) -> str:
-    """Why each row is a whole model, where no column names a question; else empty."""
-    table = done.table
-    if table.num_rows < 2 or len(pc.unique(table.column(arm))) <= 0.9 * table.num_rows:
-        return ""
-    figures = [n for n in names if n != arm and _figures(table.column(n))]
-    if len(figures) < 2 and "score" not in done.roles:
-        return ""
-    return f"each row is one model with {len(figures)} figures, such as {', '.join(figures[:3])}"
-
-
-def _of_many(done: Assigned, values: np.ndarray) -> bool:
-    there = values[~np.isnan(values)]
-    if len(there) < 0.5 * len(values) or "text" in done.roles:
-        return False
-    return bool(np.median(there) >= 10 and np.all(there == np.floor(there)))
-
-
-def _figures(column: pa.ChunkedArray) -> bool:
-    values = numbers(column)
-    if values is None:
-        return False
-    there = values[~np.isnan(values)]
-    return bool(len(there)) and not set(np.unique(there)) <= {0.0, 1.0}
-
-
-def _task_figures(done: Assigned, question: str) -> bool:
-    """Whether the only name of a question is that of a task, with fractions as scores."""
-    named = rank_of(question, "suite") is not None and rank_of(question, "question") is not None
-    score = done.roles.get("score")
-    if score is None or not named or "text" in done.roles:
-        return False
-    values = numbers(done.table.column(score))
-    labels = some(pa.chunked_array([texts(done.table.column(question)).unique()]), 300)
-    if values is None or len(labels) > 200:
-        return False
-    there = values[~np.isnan(values)]
-    return not set(np.unique(there)) <= {0.0, 0.5, 1.0}
+def _figures(done: Assigned, name: str | None, verdicts: tuple[float, ...] = (0.0, 1.0)) -> bool:
+    """Whether a column holds numbers that are not all verdicts."""
+    values = None if name is None else done.numbers(name)
+    return values is not None and bool({*values[~np.isnan(values)]} - {*verdicts})
 
 
 # Tables with a row per figure (question, model, metric, value) as a row per answer.
@@ -662,43 +610,30 @@ def unmelted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
     Only where one column names figures, of which some are scores, and the other columns say of
     several rows that they are of one answer.
     """
-    metric, value = _column(table, FIGURE_NAMES), _column(table, FIGURE_VALUES)
-    if metric is None or value is None or not _are_figures(table, metric, value):
-        return table, []
+    metric, value = (
+        next((n for want in names for n in table.column_names if plain(n) == want), None)
+        for names in (vocabulary("figure_names"), vocabulary("figure_values"))
+    )
     rest = [n for n in table.column_names if n not in (metric, value) and n[:1] != "("]
-    kinds = _kinds(table, metric)
-    if not rest or set(rest) & set(kinds):
+    if metric is None or value is None or metric == value or not rest:
         return table, []
-    rows = pa.table({name: texts(table.column(name)) for name in rest}).to_pandas()
-    answer = rows.groupby(rest, dropna=False, sort=False).ngroup().to_numpy()
-    first = np.unique(answer, return_index=True)[1]
-    cell = table.column(metric).combine_chunks().dictionary_encode()
-    code = np.asarray(cell.indices.fill_null(-1))
-    pairs = np.unique(answer * (len(kinds) + 1) + code)
-    if len(pairs) < table.num_rows or table.num_rows < 1.5 * len(first):
+    cell = table.column(metric)
+    kinds = [item for item in pc.unique(cell).to_pylist() if item]
+    scores = pa.types.is_string(cell.type) and any(rank_of(k, "score") is not None for k in kinds)
+    if not scores or not 2 <= len(kinds) <= _MOST or {*rest} & {*kinds}:
         return table, []
-    made = table.select([n for n in table.column_names if n not in (metric, value)]).take(first)
-    for number, kind in enumerate(cell.dictionary.to_pylist()):
-        own = np.flatnonzero(code == number)
+    first, answer = np.unique(
+        combined([codes_of(texts(table.column(n))) for n in rest]),
+        return_index=True, return_inverse=True,
+    )[1:]  # fmt: skip
+    first, answer = np.sort(first), np.argsort(np.argsort(first))[answer]
+    again = len(np.unique(combined([answer, codes_of(cell)]))) < table.num_rows
+    if again or table.num_rows < 1.5 * len(first) or not some(table.column(value), 1):
+        return table, []
+    made = table.drop_columns([metric, value]).take(first)
+    for name in kinds:
+        own = np.flatnonzero(np.asarray(pc.equal(cell, name).fill_null(False)))
         place = np.full(len(first), -1)
         place[answer[own]] = own
-        made = made.append_column(kind, table.column(value).take(pa.array(place, mask=place < 0)))
-    says = f"each row is one figure: the {len(kinds)} values of {metric!r} are taken for columns"
-    return made, [ReadingNote("choice", says, 0, (), "score")]
-
-
-def _kinds(table: pa.Table, metric: str) -> list[str]:
-    return [item for item in pc.unique(table.column(metric)).to_pylist() if item]
-
-
-def _are_figures(table: pa.Table, metric: str, value: str) -> bool:
-    """Whether a column names figures of answers, scores among them, and another holds them."""
-    if metric == value or not pa.types.is_string(table.column(metric).type):
-        return False
-    kinds = _kinds(table, metric)
-    scores = any(rank_of(kind, "score") is not None for kind in kinds)
-    return scores and 2 <= len(kinds) <= _MOST and bool(some(table.column(value), 1))
-
-
-def _column(table: pa.Table, names: tuple[str, ...]) -> str | None:
-    return next((n for want in names for n in table.column_names if plain(n) == want), None)
+        made = made.append_column(name, table.column(value).take(pa.array(place, mask=place < 0)))
+    return made, [told("figures", n=len(kinds), name=metric)]

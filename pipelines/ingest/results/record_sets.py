@@ -15,8 +15,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
@@ -39,9 +40,11 @@ from routeyard.pipelines.ingest.results.values import (
     plain_maps,
     plainly_named,
     point_for_comma,
+    refusal,
     same_types,
     table_of,
     table_rows,
+    told,
 )
 
 # Lists of ids per outcome (`resolved`, `error_ids`, …) as one record per id.
@@ -52,23 +55,23 @@ TOTAL = re.compile(r"^total(?:_(?:instances|tasks|questions|samples|problems))?$
 _STATED = re.compile(r"score|accuracy|acc|(?:resolved?|pass|success|solve)_?(?:rate|pct|percent)")
 
 
+#: Lists that say more of an id overrule those that say less.
+_RANK = ("ran", "other", "success", "failed", "unanswered", "empty", "timeout", "error")
+
+
 def id_lists(value: Mapping[str, Any]) -> dict[str, list[str]]:
     """The lists of ids in an object; empty unless one of them says who succeeded."""
     lists = {
-        key: item
+        key: [str(x) for x in item]
         for key, item in value.items()
         if isinstance(item, list) and all(isinstance(x, str | int) for x in item)
     }
-    names = [key for key in lists if _kind(key) == "success"]
-    full = [key for key, part in lists.items() if part]
-    if not names or len(lists) < 2 or not full:
-        return {}
-    return {key: [str(x) for x in part] for key, part in lists.items()}
+    success = any(_kind(key) == "success" for key in lists)
+    return lists if success and len(lists) >= 2 and any(lists.values()) else {}
 
 
 def _kind(name: str) -> str:
-    plain = name.lower()
-    return next((kind for kind, said in LISTS.items() if said.search(plain)), "other")
+    return next((kind for kind, said in LISTS.items() if said.search(name.lower())), "other")
 
 
 def outcomes(
@@ -79,69 +82,47 @@ def outcomes(
     Ids are successes by the list that gives the share of successes that the file states; where it
     states none, by the shortest list that is named so.
     """
-    positive = {n: set(ids) for n, ids in lists.items() if _kind(n) in ("success", "other")}
-    chosen = success_list(
-        positive, {**around, **value}, len({x for ids in lists.values() for x in ids})
-    )
+    kinds = {name: _kind(name) for name in lists}
+    positive = {n: {*ids} for n, ids in lists.items() if kinds[n] in ("success", "other")}
     said: dict[str, str] = {}
-    status: dict[str, str] = {}
-    all_named = any(_kind(name) in ("failed", "ran") for name in lists)
-    order = [*lists]
-    for name in sorted(order, key=lambda n: _RANK[_kind(n)]):
-        for part in lists[name]:
-            said[part] = name
-            if _kind(name) not in ("ran", "success", "other"):
-                status[part] = name.removesuffix("_ids").removesuffix("_instances")
+    for name in sorted(lists, key=lambda n: _RANK.index(kinds[n])):
+        said |= dict.fromkeys(lists[name], name)
+    chosen = success_list(positive, {**around, **value}, len(said))
+    stricter = [n for n, ids in positive.items() if ids and ids < positive[chosen]]
+    outcome = {n: None if kind in _RANK[:3] else n.removesuffix("_ids").removesuffix("_instances")
+               for n, kind in kinds.items()}  # fmt: skip
     return [
         {
             "instance_id": item,
-            "succeeded": item in positive.get(chosen, ()),
-            "outcome": status.get(item),
+            "succeeded": item in positive[chosen],
+            "outcome": outcome[name],
             "listed_in": name,
-            "only_successes": not all_named,
+            "only_successes": not {"failed", "ran"} & {*kinds.values()},
             "success_list": chosen,
-            "stricter": ", ".join(
-                n for n, ids in positive.items() if ids and ids < positive.get(chosen, set())
-            ),
+            "stricter": ", ".join(stricter),
             **{f"in_list.{n}": item in ids for n, ids in positive.items() if n != chosen and ids},
         }
         for item, name in said.items()
     ]
 
 
-#: Lists that say more of an id overrule those that say less.
-_RANK = {name: n for n, name in enumerate(
-    ("ran", "other", "success", "failed", "unanswered", "empty", "timeout", "error")
-)}  # fmt: skip
-
-
 def success_list(positive: Mapping[str, set[str]], about: Mapping[str, Any], listed: int) -> str:
     """Name of the list that counts as success."""
-    named = [name for name in positive if _kind(name) == "success"]
-    stated = _stated(about)
-    total = next((v for k, v in _numbers(about) if TOTAL.search(k)), listed)
-    if stated is not None and total:
-        exact = [n for n, ids in positive.items() if abs(100 * len(ids) / total - stated) < 0.006]
-        exact = [n for n in exact if positive[n]] or exact
-        if exact:
-            return min(exact, key=lambda n: (_kind(n) != "success", n))
-    return min(named, key=lambda n: (not positive[n], len(positive[n]), n))
-
-
-def _numbers(value: Mapping[str, Any]) -> list[tuple[str, float]]:
-    return [
+    numbers = [
         (str(k).lower().rpartition(".")[2], float(v))
-        for k, v in value.items()
+        for k, v in about.items()
         if isinstance(v, int | float) and not isinstance(v, bool)
     ]
-
-
-def _stated(about: Mapping[str, Any]) -> float | None:
-    """The share of successes in percent that a file states; None where it states none."""
-    for name, number in _numbers(about):
-        if _STATED.fullmatch(name) and 0 <= number <= 100:
-            return number * 100 if number <= 1 and not float(number).is_integer() else number
-    return None
+    total = next((v for k, v in numbers if TOTAL.search(k)), listed)
+    # In percent, or as a fraction of 1.
+    stated = next((v for k, v in numbers if _STATED.fullmatch(k) and 0 <= v <= 100), None)
+    if stated is not None and total:
+        percent = stated * 100 if stated <= 1 and not stated.is_integer() else stated
+        near = [n for n, ids in positive.items() if abs(100 * len(ids) / total - percent) < 0.006]
+        if near:
+            return min(near, key=lambda n: (not positive[n], _kind(n) != "success", n))
+    named = [name for name in positive if _kind(name) == "success"]
+    return min(named, key=lambda n: (not positive[n], len(positive[n]), n))
 
 
 #: Trail of a document that is one record.
@@ -152,21 +133,10 @@ _DEEPEST, _COLUMN_DEPTH = 12, 5
 _LONGEST = 1 << 20
 
 
-@dataclass(slots=True)
-class RecordSet:
-    """Records of one kind in one document.
-
-    Attributes:
-        trail: Keys that lead to it, `*` for those of a map: sets of one kind share it.
-        records: Column → value; nested keys are joined by dots, keys of maps are `(key 0)`, …
-        at: Where a person finds each record.
-        around: Column → value around the set.
-    """
-
-    trail: tuple[str, ...]
-    records: list[dict[str, Any]]
-    at: list[str]
-    around: dict[str, Any] = field(default_factory=dict)
+#: Records of one kind in one document: keys that lead to them, `*` for those of a map, which sets
+#: of one kind share; (place, column → value) of each, nested keys joined by dots, keys of maps as
+#: `(key 0)`, …; column → value around the set.
+RecordSet: TypeAlias = "tuple[tuple[str, ...], list[tuple[str, dict[str, Any]]], dict[str, Any]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +162,19 @@ class _Spot:
         return _Spot((*self.trail, *trail), around, self.at + at, self.keys + keys)
 
     def set_of(
-        self, rows: Iterable[tuple[str, dict[str, Any]]], *trail: str,
+        self, rows: Iterable[tuple[str, Mapping[str, Any]]], *trail: str,
         known: Mapping[str, Any] = MappingProxyType({}),
     ) -> RecordSet:  # fmt: skip
         """The set of some records, each with its place below this one."""
-        listed = list(rows)
-        at, records = [self.at + place for place, _ in listed], [row for _, row in listed]
-        return RecordSet((*self.trail, *trail), records, at, {**self.around, **known})
+        flat_rows = [(self.at + place, flat(row)) for place, row in rows]
+        return (*self.trail, *trail), flat_rows, {**self.around, **known}
 
 
 def record_sets(value: Any) -> Iterator[RecordSet]:
     """All sets of records in a JSON value, and the value itself as a set of one."""
     yield from _inside(value, _Spot())
     if isinstance(value, dict):
-        yield RecordSet(DOCUMENT, [flat(value)], [""])
+        yield DOCUMENT, [("", flat(value))], {}
 
 
 def _inside(value: Any, spot: _Spot) -> Iterator[RecordSet]:
@@ -217,7 +186,7 @@ def _inside(value: Any, spot: _Spot) -> Iterator[RecordSet]:
         rows = [(f"[{n}]", item) for n, item in enumerate(value) if isinstance(item, dict)]
         if 2 * len(rows) <= len(value):
             return
-        yield spot.set_of((place, flat(row)) for place, row in rows)
+        yield spot.set_of(rows)
         for place, row in rows:  # a list of runs, each with its questions
             lists = {k: v for k, v in row.items() if isinstance(v, dict | list) and len(v) >= 2}
             known = _scalars(row) if lists else {}
@@ -227,11 +196,10 @@ def _inside(value: Any, spot: _Spot) -> Iterator[RecordSet]:
 
 def _of_object(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
     if rows := table_rows(value):
-        yield spot.set_of((f"[{n}]", flat(row)) for n, row in enumerate(rows))
+        yield spot.set_of((f"[{n}]", row) for n, row in enumerate(rows))
         return
     if lists := id_lists(value):
-        rows = outcomes(value, lists, spot.around)
-        named = ((f".{row['listed_in']}", row) for row in rows)
+        named = ((f".{row['listed_in']}", row) for row in outcomes(value, lists, spot.around))
         yield spot.set_of(named, "(lists of ids)", known=_scalars(value))
     elif "[]" not in spot.trail and (rows := columns_of_lists(value)):
         numbered = ((f"[{n}]", row) for n, row in enumerate(rows))
@@ -243,20 +211,25 @@ def _of_object(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
 def _of_map(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
     """Sets of an object whose keys are names: of models, questions or attempts; or inside it."""
     key, inner = f"(key {spot.keys})", f"(key {spot.keys + 1})"
-    of_one = of_objects(value) and alike(list(value.values()))
-    if of_one or (of_objects(value) and all(map(_maps_records, value.values()))):
-        # From names to objects: id → record, model → question → record.
+    parts = [*value.values()]
+    of_one = of_objects(value) and alike(parts)
+    # From names to objects: id → record, model → question → record.
+    if of_one or (of_objects(value) and all(of_objects(p) and alike([*p.values()]) for p in parts)):
         if of_one:
-            yield spot.set_of(((f".{k}", {key: k, **flat(v)}) for k, v in value.items()), "*")
+            yield spot.set_of(((f".{k}", {key: k, **v}) for k, v in value.items()), "*")
         for k, part in value.items():
             yield from _of_object(part, spot.inside(("*",), {key: k}, f".{k}", 1))
-    elif attempts := _attempts(value):
-        rows_of = ((f".{k}[{n}]", {key: k, "sample": n, **flat(item)}) for k, n, item in attempts)
-        yield spot.set_of(rows_of, "* = list")
+        return
+    listed = len(value) >= 2 and all(
+        isinstance(p, list) and p and all(isinstance(item, dict) for item in p) for p in parts
+    )
+    attempts = [(k, n, item) for k, p in value.items() if listed for n, item in enumerate(p)]
+    if attempts and alike([item for *_, item in attempts]):
+        rows = ((f".{k}[{n}]", {key: k, "sample": n, **item}) for k, n, item in attempts)
+        yield spot.set_of(rows, "* = list")
     elif pairs := plain_maps(value):
-        yield spot.set_of(
-            ((f".{a}.{b}", {key: a, inner: b, "value": v}) for a, b, v in pairs), "* = values"
-        )
+        cells = ((f".{a}.{b}", {key: a, inner: b, "value": v}) for a, b, v in pairs)
+        yield spot.set_of(cells, "* = values")
     else:
         if spot.trail and (column := plain_map(value)) is not None:
             cells = ((f".{k}", {key: k, spot.trail[-1]: column[k]}) for k in value)
@@ -267,54 +240,24 @@ def _of_map(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
                 yield from _inside(part, spot.inside((k,), known, f".{k}"))
 
 
-def _attempts(value: dict[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
-    """(id, number, record) of a map from an id to its attempts; empty for any other value."""
-    if len(value) < 2 or not all(_records(item) for item in value.values()):
-        return []
-    attempts = [(key, n, item) for key, part in value.items() for n, item in enumerate(part)]
-    return attempts if alike([item for _, _, item in attempts]) else []
-
-
 def alike(parts: Sequence[Mapping[str, Any]]) -> bool:
     """Whether objects have most of their keys in common, as the records of a table have."""
-    looked = parts[:: max(1, len(parts) // 50)]
-    common = set(looked[0])
-    every = set(looked[0])
-    for item in looked[1:]:
-        common &= set(item)
-        every |= set(item)
+    looked = [{*part} for part in parts[:: max(1, len(parts) // 50)]]
+    common, every = set.intersection(*looked), set.union(*looked)
     return bool(common) and (2 * len(common) >= len(every) or len(common) >= 3)
 
 
-def _maps_records(part: Mapping[str, Any]) -> bool:
-    return of_objects(part) and alike(list(part.values()))
-
-
-def _records(part: Any) -> bool:
-    """Whether a value is a list of objects, and of nothing else."""
-    return isinstance(part, list) and bool(part) and all(isinstance(item, dict) for item in part)
-
-
-def _scalars(value: Mapping[str, Any]) -> dict[str, Any]:
+def _scalars(value: Mapping[str, Any], levels: int = 2) -> dict[str, Any]:
     """Plain values beside a set, also one or two levels down."""
     scalars: dict[str, Any] = {}
     for key, item in value.items():
-        if isinstance(item, dict) and len(item) <= 50:
-            for inner, deep in item.items():
-                if isinstance(deep, dict) and len(deep) <= 50:
-                    inside = {k: v for k, v in deep.items() if _plain(v)}
-                    scalars |= {f"{key}.{inner}.{k}": v for k, v in inside.items()}
-                elif _plain(deep):
-                    scalars[f"{key}.{inner}"] = deep
-        elif _plain(item):
-            scalars[key] = item
-        elif isinstance(item, list) and len(item) == 1 and isinstance(item[0], str):
+        if isinstance(item, dict) and len(item) <= 50 and levels:
+            scalars |= {f"{key}.{k}": v for k, v in _scalars(item, levels - 1).items()}
+        elif isinstance(item, list) and len(item) == 1 and isinstance(item[0], str) and levels == 2:
             scalars[key] = item[0]
+        elif isinstance(item, bool | int | float) or (isinstance(item, str) and len(item) <= 300):
+            scalars[key] = item
     return scalars
-
-
-def _plain(value: Any) -> bool:
-    return isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= 300)
 
 
 def kinds_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, dict[str, Any]]]]:
@@ -323,51 +266,45 @@ def kinds_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, dict[s
     A line that shares no key with most others is a header; events say in `type` what they are, and
     those of one type have keys that no other has.
     """
-    forms: Counter[tuple[str, ...]] = Counter(tuple(row) for row in rows)
-    usual = max(forms.items(), key=lambda item: (item[1], item[0]), default=((), 0))[0]
-    most: set[str] = set(usual)
+    forms = Counter(tuple(row) for row in rows)
+    most = {*max(forms.items(), key=lambda item: (item[1], item[0]), default=((), 0))[0]}
     kinds: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
     for n, row in enumerate(rows):
         kinds["" if most & row.keys() else "(header)"].append((n, row))
-    events = kinds[""]
-    types = {row.get("type") for _, row in events}
-    if not (2 <= len(types) <= 20 and all(isinstance(entry, str) for entry in types)):
+    parts: dict[Any, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+    for n, row in kinds[""]:
+        parts[str(row.get("type"))].append((n, row))
+    held = {kind: {key for _, row in own for key in row} for kind, own in parts.items()}
+    shared = Counter(key for keys in held.values() for key in keys)
+    typed = all(isinstance(row.get("type"), str) for _, row in kinds[""])
+    own_keys = all(any(shared[key] == 1 for key in keys) for keys in held.values())
+    if not (typed and own_keys and 2 <= len(parts) <= 20):
         return dict(kinds)
-    parts: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
-    for n, row in events:
-        parts[row["type"]].append((n, row))
-    keys = {kind: set().union(*(row for _, row in own)) for kind, own in parts.items()}
-    for kind, own in keys.items():
-        if not own - set().union(*(keys[other] for other in keys if other != kind)):
-            return dict(kinds)
     return {**parts, **{kind: own for kind, own in kinds.items() if kind}}
 
 
-def flat(record: Mapping[str, Any]) -> dict[str, Any]:
+def flat(
+    record: Mapping[str, Any], before: str = "", row: dict[str, Any] | None = None, depth: int = 0
+) -> dict[str, Any]:
     """A record with nested keys joined by dots; lists as texts, those of one plain value as it."""
-    result: dict[str, Any] = {}
-    _flatten(record, "", result, 0)
-    return result
-
-
-def _flatten(value: Mapping[str, Any], before: str, row: dict[str, Any], depth: int) -> None:
-    for key, item in value.items():
+    row = {} if row is None else row
+    for key, item in record.items():
         name = f"{before}{key}"
         if len(row) >= MAX_COLUMNS:
-            return
-        single = isinstance(item, list) and len(item) == 1 and "[0]" not in before
-        if single and isinstance(item[0], dict) and not named_values(item):
-            name, item = (name, turns) if (turns := _turns(item)) else (f"{name}[0]", item[0])
+            break
+        if isinstance(item, list):
+            named = named_values(item) or _turns(item)
+            single = len(item) == 1 and isinstance(item[0], dict) and "[0]" not in before
+            if not named and single:
+                name, item = f"{name}[0]", item[0]
+            elif named:
+                row |= {f"{name}.{inner}": value for inner, value in named.items()}
+                continue
         if isinstance(item, dict) and depth < _COLUMN_DEPTH and item:
-            _flatten(item, f"{name}.", row, depth + 1)
-        elif isinstance(item, list) and (named := named_values(item)):
-            row |= {f"{name}.{key}": value for key, value in named.items()}
-        elif isinstance(item, list) and (turns := _turns(item)):
-            row |= {f"{name}.{role}": text for role, text in turns.items()}
-        elif isinstance(item, list | dict):
-            row[name] = _unlisted(item)
+            flat(item, f"{name}.", row, depth + 1)
         else:
-            row[name] = item
+            row[name] = _unlisted(item) if isinstance(item, list | dict) else item
+    return row
 
 
 def _turns(value: list[Any]) -> dict[str, str]:
@@ -375,11 +312,11 @@ def _turns(value: list[Any]) -> dict[str, str]:
     if not value or not all(isinstance(item, dict) and "role" in item for item in value):
         return {}
     said = [(str(item["role"]), item.get("content")) for item in value]
-    users = [text for role, text in said if role in ("user", "human") and isinstance(text, str)]
-    answers = [text for role, text in said if role in ("assistant", "ai", "agent", "model")
-               and isinstance(text, str)]  # fmt: skip
-    return {**({"user": users[0]} if users else {}),
-            **({"assistant": answers[-1]} if answers else {})}  # fmt: skip
+    texts = [(role, text) for role, text in said if isinstance(text, str)]
+    users = [text for role, text in texts if role in ("user", "human")]
+    answers = [text for role, text in texts if role in ("assistant", "ai", "agent", "model")]
+    turns = {"user": users[:1], "assistant": answers[-1:]}
+    return {role: listed[0] for role, listed in turns.items() if listed}
 
 
 def _unlisted(value: Any) -> Any:
@@ -398,9 +335,8 @@ def _unlisted(value: Any) -> Any:
 
 #: Ends of names that are read; `.gz` may follow those of text.
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".yaml", ".yml", ".zip")
-#: Workbooks and databases, and what to do with them.
+#: Workbooks and databases.
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers", ".sqlite", ".sqlite3", ".db", ".duckdb")
-_OTHERWISE = "save each sheet or table as CSV or Parquet, in one folder"
 #: Files of one folder, and bytes of all of them.
 MAX_FILES, MAX_TOTAL = 100_000, 20_000_000_000
 #: A YAML list of a leaderboard is short; the parser is slow, and what aliases unfold to is not.
@@ -434,36 +370,25 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         SourceError: nothing is there, there are too many files, or a link leads out.
     """
     if not path.exists():
-        raise SourceError(
-            f"there is nothing at {path}", where=str(path), next_step="name a file or a folder"
-        )
-    if path.is_file() and files.ends(path).lower() in _SHEETS:
-        raise SourceError(
-            "workbooks and databases are not read", where=str(path), next_step=_OTHERWISE
-        )
-    if path.is_file():
+        raise refusal("nothing_there", path, path=path)
+    listed = [path] if path.is_file() else [
+        item for item in sorted(path.rglob("*")) if item.is_file()
+        and not any(part.startswith(".") for part in item.relative_to(path).parts)
+    ]  # fmt: skip
+    sheets = any(files.ends(item).lower() in _SHEETS for item in listed)
+    if path.is_file() and not sheets:
         return [path], []
-    result, others, total = [], [], 0
-    for item in sorted(path.rglob("*")):
-        if any(part.startswith(".") for part in item.relative_to(path).parts) or not item.is_file():
-            continue
-        if files.ends(item).lower() not in (*ENDINGS, ".eval"):
-            others.append(item.relative_to(path).as_posix())
-            continue
-        inside(item, path)
-        result.append(item)
-        total += item.stat().st_size
-        if len(result) > MAX_FILES or total > MAX_TOTAL:
-            raise too_large(path, f"holds more than {MAX_FILES:,} files or {MAX_TOTAL:,} bytes")
+    result = [item for item in listed if files.ends(item).lower() in (*ENDINGS, ".eval")]
     if not result:
-        raise SourceError(
-            "no file holds results",
-            where=str(path),
-            next_step=_OTHERWISE
-            if any(files.ends(Path(other)).lower() in _SHEETS for other in others)
-            else "files that are read: " + ", ".join(f"*{end}" for end in ENDINGS),
-        )
-    return result, others
+        alone = "workbooks" if path.is_file() else "workbooks_alone"
+        endings = ", ".join(f"*{end}" for end in ENDINGS)
+        raise refusal(alone if sheets else "no_results", path, endings=endings)
+    for item in result:
+        inside(item, path)
+    if len(result) > MAX_FILES or sum(item.stat().st_size for item in result) > MAX_TOTAL:
+        raise too_large(path, f"holds more than {MAX_FILES:,} files or {MAX_TOTAL:,} bytes")
+    others = sorted({*listed} - {*result})
+    return result, [item.relative_to(path).as_posix() for item in others]
 
 
 def documents(paths: list[Path], root: Path) -> Iterator[Document]:
@@ -478,18 +403,18 @@ def documents(paths: list[Path], root: Path) -> Iterator[Document]:
     above = base.resolve().parts[1:][-6 if root.is_file() else -1 :]
     for path in paths:
         name = path.relative_to(base).as_posix()
-        if path.suffix == ".zip":
-            for ending in (".json", ".jsonl", ".csv", ".tsv"):
-                for member, data in members(path, ending):
-                    place, where = (*above, *_place(f"{name}/{member}")), f"{name}:{member}"
-                    if ending in (".csv", ".tsv"):
-                        with io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="") as stream:
-                            csv_rows = files.csv_rows(stream, Path(where), short_rows=True)
-                            yield _table(csv_rows, place, where)
-                    else:
-                        yield _parsed(data, place, where)
-        else:
+        if path.suffix != ".zip":
             yield _document(path, (*above, *_place(name)), name)
+            continue
+        for ending in (".json", ".jsonl", ".csv", ".tsv"):
+            for member, data in members(path, ending):
+                place, where = (*above, *_place(f"{name}/{member}")), f"{name}:{member}"
+                if ending in (".json", ".jsonl"):
+                    yield _parsed(data, place, where)
+                    continue
+                with io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="") as stream:
+                    rows = files.csv_rows(stream, Path(where), short_rows=True)
+                    yield _table(rows, place, where)
 
 
 def _place(name: str) -> tuple[str, ...]:
@@ -507,10 +432,10 @@ def _document(path: Path, place: tuple[str, ...], name: str) -> Document:
         return _table(files.rows(path, "csv", short_rows=True), place, name)
     if ending in (".yaml", ".yml"):
         return Document(place, name, value=_yaml(path))
-    if ending == ".json" and path.suffix == ".gz":
-        return _parsed(files.json_text(path).encode(), place, name)
     if ending == ".json":
-        return _parsed(whole(path), place, name)
+        packed = path.suffix == ".gz"
+        data = files.json_text(path).encode() if packed else whole(path)
+        return _parsed(data, place, name)
     return Document(place, name, rows=list(files.rows(path, "jsonl")))
 
 
@@ -571,9 +496,8 @@ def _table(rows: Iterator[dict[str, str | None]], place: tuple[str, ...], name: 
                       for key, values in columns.items()})  # fmt: skip
     if not short:
         return Document(place, name, rows=table)
-    says = f"{len(short):,} rows of {name} end before the last column: what they lack is unknown"
     at = tuple(f"{name}, row {number}" for number in short[:3])
-    return Document(place, name, table, notes=(ReadingNote("status", says, len(short), at, name),))
+    return Document(place, name, table, notes=(told("cut_rows", len(short), name, at, file=name),))
 
 
 def _yaml(path: Path) -> Any:
@@ -662,10 +586,10 @@ _Set = tuple[tuple[str, ...], pa.Table, set[str], str]
 def _tables(document: Document) -> Iterable[_Set]:
     """(trail, table, columns from around it, kind of rows) of each set in one document."""
     if isinstance(document.rows, pa.Table):
-        n = document.rows.num_rows
-        if n:
-            places = [f"{document.name}, row {i}" for i in range(1, n + 1)]
-            yield (), _placed(plainly_named(document.rows), document, pa.array(places)), set(), ""
+        if n := document.rows.num_rows:
+            numbers = pa.array(np.arange(1, n + 1)).cast(pa.string())
+            places = pc.binary_join_element_wise(document.name, numbers, ", row ")
+            yield (), _placed(plainly_named(document.rows), document, places), set(), ""
         return
     if document.rows is not None:
         for kind, own in kinds_of([flat(row) for row in document.rows]).items():
@@ -698,13 +622,13 @@ def _sets(document: Document, value: Any) -> Iterable[_Set]:
         record = {"(key 0)": own_key, **flat(value[own_key])}
         yield DOCUMENT, _placed(table_of([record]), document, pa.array([document.name])), set(), ""
         return
-    for item in record_sets(value):
-        table = table_of(item.records)
-        around = {k: v for k, v in item.around.items() if k not in table.column_names}
-        for name, known in around.items():
-            table = table.append_column(name, pa.array([known] * table.num_rows))
-        places = pa.array([f"{document.name}{at}" for at in item.at], pa.string())
-        yield (item.trail or ("(list)",)), _placed(table, document, places), set(around), ""
+    for trail, rows, known in record_sets(value):
+        table = table_of([row for _, row in rows])
+        around = {k: v for k, v in known.items() if k not in table.column_names}
+        for name, told_of in around.items():
+            table = table.append_column(name, pa.array([told_of] * table.num_rows))
+        places = pa.array([f"{document.name}{at}" for at, _ in rows], pa.string())
+        yield (trail or ("(list)",)), _placed(table, document, places), {*around}, ""
 
 
 def _placed(table: pa.Table, document: Document, places: pa.Array) -> pa.Table:
@@ -716,9 +640,8 @@ def _placed(table: pa.Table, document: Document, places: pa.Array) -> pa.Table:
         ) not in table.column_names:
             table = table.append_column(name, pa.array([stated[2]] * n, pa.string()))
     for number, part in enumerate(reversed(document.place[-_PARTS:]), start=1):
-        column = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), [part])
-        table = table.append_column(PATH.format(number), column.cast(pa.string()))
-    table = table.append_column(ROW, pa.array(range(1, n + 1), pa.int64()))
+        table = table.append_column(PATH.format(number), pa.repeat(part, n))
+    table = table.append_column(ROW, pa.array(np.arange(1, n + 1)))
     return table.append_column(AT, places)
 
 
@@ -759,46 +682,43 @@ def merged(
     The set with most scores counts; another that scores the same questions is compared with it,
     one that has texts alone gives it texts, and one with other answers is put beside it.
     """
-    ordered = sorted(
+    first, *more = sorted(
         answers,
         key=lambda s: (-s.scored, -s.table.num_rows, -len(s.done.roles), s.group.trail),
     )
-    first = ordered[0]
-    tables, others = [first.table], [first.others]
+    table, taken = first.table, [first]
     columns, notes = dict(first.done.roles), [*first.done.notes]
-    for item in ordered[1:]:
+    for item in more:
+        n, trails = item.table.num_rows, (first.group.trail, item.group.trail)
         if item.scored == 0 and first.scored > 0:
-            tables, note = _with_texts(tables, item)
+            table, note = _with_texts(table, item)
             notes.append(note)
             continue
-        share, same = _overlap(pa.concat_tables(tables), item.table)
-        if share >= 0.5 and same == 1:
-            tables, filled = _filled(tables, item)
-            notes += filled
-        if share >= 0.5 or not _same_source(first.group.trail, item.group.trail):
-            notes += _left_out(item, first, share, same)
-            continue
-        tables.append(item.table)
-        others.append(item.others)
-        notes += item.done.notes
-        columns = {**item.done.roles, **columns}
-    table = pa.concat_tables(tables)
-    return table, columns, list(dict.fromkeys(notes)), _others(others, tables)
-
-
-def _left_out(
-    other: AnswerSet, first: AnswerSet, share: float, same: float | None
-) -> Iterable[ReadingNote]:
-    n = other.table.num_rows
-    if share < 0.5:
-        yield ReadingNote("left_out", f"{n:,} records of another kind in {other.files}", n)
-        return
-    agreed = "" if same is None else f", {same:.1%} of them with the same score"
-    says = f"{n:,} rows of {other.files} repeat questions that were read already{agreed}"
-    yield ReadingNote("left_out", says, n)
-    if same is not None and same < 1:
-        says = f"{other.files} states other scores than {first.group.files[0]} for some answers"
-        yield ReadingNote("question", says, n)
+        share, same = _overlap(table, item.table)
+        if share >= 0.5:
+            if same == 1:
+                table, filled = _filled(table, item)
+                notes += filled
+            agreed = "" if same is None else f", {same:.1%} of them with the same score"
+            notes.append(told("repeats", n, files=item.files, agreed=agreed))
+            if same is not None and same < 1:
+                files = {"files": item.files, "first": first.group.files[0]}
+                notes.append(told("other_scores", n, **files))
+        elif not _same_source(*trails):
+            notes.append(told("other_kind", n, files=item.files))
+        else:
+            table = pa.concat_tables([table, item.table])
+            taken.append(item)
+            notes += item.done.notes
+            columns = {**item.done.roles, **columns}
+    names = dict.fromkeys(name for item in taken for name in item.others)
+    others = {
+        name: pa.concat_arrays([
+            item.others.get(name, pa.nulls(item.table.num_rows, pa.float64())) for item in taken
+        ])
+        for name in names
+    }  # fmt: skip
+    return table, columns, list(dict.fromkeys(notes)), others
 
 
 def _same_source(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -807,95 +727,72 @@ def _same_source(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return first == other or plain or (first[-1:] == other[-1:] == ("(lists of ids)",))
 
 
-def _others(scores: list[dict[str, pa.Array]], tables: list[pa.Table]) -> dict[str, pa.Array]:
-    names = dict.fromkeys(name for item in scores for name in item)
-    empty = [pa.nulls(table.num_rows, pa.float64()) for table in tables]
-    return {
-        name: pa.concat_arrays([item.get(name, no) for item, no in zip(scores, empty, strict=True)])
-        for name in names
-    }
+def _keys(table: pa.Table) -> list[tuple[str, str]]:
+    return list(zip(*(table.column(n).to_pylist() for n in ("arm", "question")), strict=True))
 
 
-def _keys(table: pa.Table, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
-    return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+def _rows_of(table: pa.Table, source: pa.Table) -> pa.Array:
+    """For each row of a table the row of the source with the same arm and question, or null.
+
+    A provider before the name of an arm does not count.
+    """
+    keys, have = (
+        [((arm or "").rpartition("/")[2], asked) for arm, asked in _keys(t)]
+        for t in (table, source)
+    )
+    rows = {key: n for n, key in enumerate(have)}
+    return pa.array(map(rows.get, keys), pa.int64())
 
 
 def _overlap(have: pa.Table, more: pa.Table) -> tuple[float, float | None]:
     """Share of further answers that were read already, and the share of those that agree."""
     if have.num_rows > _COMPARED:
         return 0.0, None
-    scores = dict(zip(_short(have), have.column("score").to_pylist(), strict=True))
-    mine = zip(_short(more), more.column("score").to_pylist(), strict=True)
-    known = [(scores[key], score) for key, score in mine if key in scores]
-    both = [(a, b) for a, b in known if a is not None and b is not None]
-    agree = sum(abs(a - b) < 1e-9 for a, b in both) / len(both) if both else None
-    return len(known) / max(1, more.num_rows), agree
+    rows = _rows_of(more, have)
+    apart = pc.subtract(have.column("score").take(rows), more.column("score")).drop_null()
+    agree = pc.mean(pc.less(pc.abs(apart), 1e-9)).as_py() if len(apart) else None
+    return 1 - rows.null_count / max(1, more.num_rows), agree
 
 
-def _short(table: pa.Table) -> list[tuple[str, str]]:
-    """(end of the arm's name, question): a provider before the name does not count."""
-    return [
-        ((arm or "").rpartition("/")[2], question)
-        for arm, question in _keys(table, ("arm", "question"))
-    ]
-
-
-def _with_texts(tables: list[pa.Table], source: AnswerSet) -> tuple[list[pa.Table], ReadingNote]:
-    """The tables with the texts of a set without scores, joined by arm and question.
+def _with_texts(table: pa.Table, source: AnswerSet) -> tuple[pa.Table, ReadingNote]:
+    """The table with the texts of a set without scores, joined by arm and question.
 
     Where the arms are named otherwise, files of one folder are of one arm.
     """
-    names = ("text", "prompt")
-    said, keys = _keys(source.table, names), _keys(source.table, ("arm", "question"))
-    by_arm = dict(zip(keys, said, strict=True))
-    by_folder = {
-        (folder, asked): item
-        for folder, (_, asked), item in zip(_folders(source.table), keys, said, strict=True)
-    }
-    near = {folder for folder, _ in by_folder if folder}
+    keys = _keys(source.table)
+    by_arm = {key: n for n, key in enumerate(keys)}
+    folders = zip(_folders(source.table), keys, strict=True)
+    by_folder = {(folder, asked): n for n, (folder, (_, asked)) in enumerate(folders) if folder}
+    near = sorted({folder for folder, _ in by_folder})
 
-    def texts_of(key: tuple[str, ...], folder: str) -> tuple[str, ...] | None:
-        matches = (
-            by_folder[f, key[1]] for f in near if (f, key[1]) in by_folder
-            and folder and (folder.startswith(f) or f.startswith(folder))
-        )  # fmt: skip
-        return by_arm.get(key) or next(matches, None)
+    def row_of(key: tuple[str, str], folder: str) -> int | None:
+        beside = [f for f in near if folder and (folder.startswith(f) or f.startswith(folder))]
+        found = (by_folder[f, key[1]] for f in beside if (f, key[1]) in by_folder)
+        return by_arm[key] if key in by_arm else next(found, None)
 
-    results = [
-        list(map(texts_of, _keys(table, ("arm", "question")), _folders(table))) for table in tables
-    ]
-    if joined := sum(row is not None for rows in results for row in rows):
-        says = f"texts of {joined:,} answers come from {source.files}"
-        filled = [_completed(*pair, names) for pair in zip(tables, results, strict=True)]
-        return filled, ReadingNote("choice", says, joined)
-    says = f"{source.table.num_rows:,} texts of {source.files} belong to no scored answer"
-    return tables, ReadingNote("left_out", says, source.table.num_rows)
+    rows = pa.array(map(row_of, _keys(table), _folders(table)), pa.int64())
+    if joined := len(rows) - rows.null_count:
+        filled = _completed(table, source.table, rows, ("text", "prompt"))
+        return filled, told("texts", joined, files=source.files)
+    return table, told("no_answers", source.table.num_rows, files=source.files)
 
 
-def _filled(tables: list[pa.Table], source: AnswerSet) -> tuple[list[pa.Table], list[ReadingNote]]:
-    """The tables with what they lack, and a set of the same answers with the same scores states."""
-    lacks = tuple(
-        name for name in FILLED
-        if source.table.column(name).null_count < source.table.num_rows
-        and all(table.column(name).null_count == table.num_rows for table in tables)
-    )  # fmt: skip
+def _filled(table: pa.Table, source: AnswerSet) -> tuple[pa.Table, list[ReadingNote]]:
+    """The table with what it lacks, and a set of the same answers with the same scores states."""
+    n = source.table.num_rows
+    lacks = [name for name in FILLED if source.table.column(name).null_count < n
+             and table.column(name).null_count == table.num_rows]  # fmt: skip
     if not lacks:
-        return tables, []
-    stated = dict(zip(_short(source.table), _keys(source.table, lacks), strict=True))
-    results = [_completed(table, list(map(stated.get, _short(table))), lacks) for table in tables]
-    says = f"{', '.join(lacks)} of the answers come from {source.files}"
-    return results, [ReadingNote("choice", says, source.table.num_rows)]
+        return table, []
+    filled = _completed(table, source.table, _rows_of(table, source.table), lacks)
+    return filled, [told("filled", n, names=", ".join(lacks), files=source.files)]
 
 
-def _completed(
-    table: pa.Table, facts: Sequence[tuple[Any, ...] | None], names: tuple[str, ...]
-) -> pa.Table:
-    """The table with what its rows lack in some columns, where it was found."""
-    for n, name in enumerate(names):
-        more = [None if item is None else item[n] for item in facts]
-        at, kind = table.column_names.index(name), table.schema.field(name).type
-        values = pc.coalesce(table.column(name), pa.chunked_array([pa.array(more, kind)]))
-        table = table.set_column(at, name, values)
+def _completed(table: pa.Table, source: pa.Table, rows: pa.Array, names: Iterable[str]) -> pa.Table:
+    """The table with what it lacks in some columns, of these rows of the source."""
+    for name in names:
+        values = pc.coalesce(table.column(name), source.column(name).take(rows))
+        table = table.set_column(table.column_names.index(name), name, values)
     return table
 
 

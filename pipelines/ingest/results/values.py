@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.schemas.statuses import ANSWERLESS, status_of
 from routeyard.schemas.text import own_table
 
@@ -82,15 +83,38 @@ class ReadingNote:
     about: str = ""
 
 
+#: Texts that a person is told, by kind.
+_TEXTS = own_table(files(__package__).joinpath("notes.yaml"))
+_REFUSED = _TEXTS.pop("refused")
+#: Name of a note → its kind, what it is about, and its text.
+_NOTES = {
+    name: (kind, about, text)
+    for kind, subjects in _TEXTS.items()
+    for about, named in subjects.items()
+    for name, text in named.items()
+}
+
+
+def refusal(name: str, where: object, /, **values: Any) -> SourceError:
+    """The error of that name in `notes.yaml`, with values in its text."""
+    what, step = (text.format(**values) for text in _REFUSED[name])
+    return SourceError(what, where=str(where), next_step=step)
+
+
+def told(
+    note: str, rows: int = 0, about: str = "", at: tuple[str, ...] = (), /, **values: Any
+) -> ReadingNote:
+    """The note of that name in `notes.yaml`, with values in its text."""
+    kind, subject, text = _NOTES[note]
+    says = text.format(rows=rows, about=about, **values)
+    return ReadingNote(kind, says, rows, at, about or subject)
+
+
 def cached_notes(read: float, prompt: float, rows: int) -> list[ReadingNote]:
     """A note of the prompt tokens that came from a provider's cache; empty without any."""
     if read <= 0:
         return []
-    says = (
-        f"{read:,.0f} of {prompt:,.0f} prompt tokens of {rows:,} answers were read from a cache: "
-        "at the price of other prompt tokens they cost too much"
-    )
-    return [ReadingNote("cached", says, rows, (), "prompt_tokens")]
+    return [told("cached", rows, read=read, prompt=prompt)]
 
 
 #: Kinds of notes that a person should confirm.
@@ -104,12 +128,9 @@ def plain(text: str) -> str:
 
 def some(column: Column, most: int = 2000) -> list[Any]:
     """Values of a column without nulls, evenly from all of it."""
-    if pa.types.is_null(column.type):
-        return []
-    there = column.drop_null()
-    step = max(1, len(there) // most)
-    values: list[Any] = there.take(pa.array(range(0, len(there), step), pa.int64())).to_pylist()
-    return values
+    there = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    # One by one: to take rows of a column in parts copies all of its texts.
+    return [column[int(n)].as_py() for n in there[:: max(1, len(there) // most)]]
 
 
 def without_marks(text: str) -> str:
@@ -160,48 +181,35 @@ def numbers(column: Column, read: Callable[[str], float | None] = word) -> np.nd
     Of texts at least 95 in 100 have to be numbers or words of a score.
     """
     kind = column.type
-    if pa.types.is_boolean(kind):
-        return _floats(column.cast(pa.float64()))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _floats(column.cast(pa.float64(), safe=False))
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
+    if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+        if pa.types.is_temporal(kind):
+            return None
+        return np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), float)
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return None
     sampled = some(column, 400)
     bad = sum(isinstance(v := read(item), float) and math.isnan(v) for item in sampled)
-    if sampled and bad > 0.05 * len(sampled) and not _are_letters(sampled):
+    if bad > 0.05 * len(sampled) and not _are_letters(sampled):
         return None
-    return _numbers_of_texts(column, read)
-
-
-def _numbers_of_texts(column: Column, read: Callable[[str], float | None]) -> np.ndarray | None:
-    """Each different text read once; None where more than a few are no number or word."""
+    # Each different text is read once; more than a few that are no number or word are none.
     coded = column.dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     texts = coded.dictionary.to_pylist()
-    if _are_letters(texts):
-        values = [_LETTERS.get(plain(text)) for text in texts]
-    else:
-        values = [read(text) for text in texts]
+    letters = _are_letters(texts)
+    values = [_LETTERS.get(plain(text)) if letters else read(text) for text in texts]
     wrong = sum(v is not None and math.isnan(v) for v in values)
     if wrong > max(3, 0.05 * len(values)):
         return None
-    table = np.array([np.nan if v is None else v for v in values] + [np.nan], float)
     codes = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-    result: np.ndarray = table[codes.astype(np.int64)]
-    return result
-
-
-def _floats(column: Column) -> np.ndarray:
-    values: np.ndarray = column.to_numpy(zero_copy_only=False) if isinstance(
-        column, pa.Array) else column.to_numpy()  # fmt: skip
-    return np.array(values, dtype=float)
+    listed = np.array([*values, None], float)  # None is NaN
+    return np.asarray(listed[codes.astype(np.int64)])
 
 
 def _are_letters(texts: Sequence[str]) -> bool:
     seen = {plain(text) for text in texts if text}
-    return bool(seen) and seen <= set(_LETTERS) and "c" in seen | {"c"} and bool(seen & {"c", "i"})
+    return seen <= {*_LETTERS} and bool(seen & {"c", "i"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,15 +559,12 @@ def candidates(
     table: pa.Table, role: str, without: frozenset[str] = frozenset()
 ) -> list[Candidate]:
     """Columns whose names and values fit a role, the best name first."""
-    about = _TABLE[role]
-    test = _TESTS[about["values"]]
-    ranked = [
-        (rank, name)
-        for name in table.column_names
-        if name not in without
-        and (not name.startswith("(") or name.startswith("(name)."))
-        and (rank := rank_of(name, role)) is not None
-    ]
+    test = _TESTS[_TABLE[role]["values"]]
+    named = [
+        name for name in table.column_names
+        if name not in without and (name[:1] != "(" or name.startswith("(name)."))
+    ]  # fmt: skip
+    ranked = [(rank, name) for name in named if (rank := rank_of(name, role)) is not None]
     return [
         Candidate(name, rank)
         for rank, name in sorted(ranked)
@@ -647,11 +652,6 @@ def is_weak(name: str, role: str = "text") -> bool:
     return plain(name.rpartition(".")[2]) in _TABLE[role]["weak"]
 
 
-def constant(column: Column) -> bool:
-    """Whether a column says the same in every row that has a value."""
-    return len(pc.unique(column.drop_null())) <= 1
-
-
 # Tables inside JSON: rows of data frames, columns as lists, maps and lists of named values.
 
 #: Fewest rows of columns that are lists.
@@ -663,23 +663,17 @@ def table_rows(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Names of columns beside a list of lists, or column → row number → value.
     """
-    names = next((value[k] for k in ("columns", "header", "headers") if k in value), ())
-    cells = next((value[k] for k in ("data", "rows", "values") if k in value), ())
-    listed = isinstance(cells, list) and bool(cells) and _strings(names)
-    if listed and all(isinstance(row, list) and len(row) == len(names) for row in cells):
+    parts = {k: part for k, part in value.items() if isinstance(part, list)}
+    names = next((parts[k] for k in ("columns", "header", "headers") if k in parts), [])
+    cells = next((parts[k] for k in ("data", "rows", "values") if k in parts), [])
+    named = cells and names and all(isinstance(name, str) for name in names)
+    if named and all(isinstance(row, list) and len(row) == len(names) for row in cells):
         return [dict(zip(names, row, strict=True)) for row in cells]
-    if not of_objects(value):
-        return []
-    first = next(iter(value.values()))
-    if list(first) != [str(n) for n in range(len(first))] or len(first) < 2:
-        return []
-    if any(part.keys() != first.keys() for part in value.values()):
+    first = next(iter(value.values())) if of_objects(value) else {}
+    numbered = len(first) >= 2 and list(first) == [str(n) for n in range(len(first))]
+    if not numbered or any(part.keys() != first.keys() for part in value.values()):
         return []
     return [{name: part[n] for name, part in value.items()} for n in first]
-
-
-def _strings(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
 def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -689,14 +683,12 @@ def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     lists = {k: item for k, item in value.items() if isinstance(item, list) and item}
     rows = {len(part) for part in lists.values()}
-    if len(lists) < 2 or len(rows) > 1:
-        return []
-    if any(isinstance(x, list | dict) for part in lists.values() for x in part[:_ROWS]):
+    nested = any(isinstance(x, list | dict) for part in lists.values() for x in part[:_ROWS])
+    if len(lists) < 2 or len(rows) > 1 or nested:
         return []
     of_models = 2 * sum(FAMILY.search(k) is not None for k in lists) >= len(lists)
-    if not of_models and min(rows) < _ROWS:
-        return []
-    if not of_models and all(rank_of(k, r) is None for k in lists for r in ("score", "text")):
+    named = any(rank_of(k, r) is not None for k in lists for r in ("score", "text"))
+    if not of_models and not (named and min(rows) >= _ROWS):
         return []
     return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
 

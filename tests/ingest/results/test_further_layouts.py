@@ -136,6 +136,14 @@ def test_accuracies_and_questions_are_those_that_were_written(
     assert found.table.num_rows == len(ARMS) * asked
 
 
+def test_a_question_that_a_person_names_is_no_other_column(tmp_path: Path) -> None:
+    # Without a mapping the text is taken for the question: other models have other ids for it.
+    ids_from_another_number_on(tmp_path)
+    assert read_results(tmp_path).columns["question"] == "question"
+    found = read_results(tmp_path, {"question": "question_id"})
+    assert found.columns["question"] == "question_id"
+
+
 def test_figures_of_one_answer_are_its_columns(tmp_path: Path) -> None:
     a_row_per_figure(tmp_path)
     assert read_results(tmp_path).table.column("cost_usd").null_count == 0
