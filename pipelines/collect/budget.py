@@ -85,6 +85,11 @@ class Price:
         """Whether it is stated as 0, as of a model on one's own machine."""
         return self.input == 0 and self.output == 0
 
+    @property
+    def paid(self) -> bool:
+        """Whether a price above 0 is stated: a cost of 0 is then no bill."""
+        return bool(self.input or self.output)
+
     def of(
         self,
         prompt_tokens: int | None,
@@ -135,7 +140,7 @@ def cost_of(usage: Usage, price: Price) -> tuple[float | None, str | None]:
         return cost_usd, "provider"
     if by_table is not None:
         return by_table, "price_table"
-    if cost_usd is None or (cost_usd == 0 and price.known and (price.input or price.output)):
+    if cost_usd is None or (cost_usd == 0 and price.paid):
         return None, None
     return cost_usd, "provider"
 
@@ -219,7 +224,7 @@ def counted(usage: Usage, price: Price, least: LeastUsage | None = None) -> floa
         )  # fmt: skip
     if by_table is None:
         # Without a price nothing can be held against the provider's own figure.
-        return None if price.known else usage.cost_usd
+        return None if price.known or price.paid else usage.cost_usd
     return max(by_table, usage.cost_usd or 0.0)
 
 

@@ -27,7 +27,9 @@ from routeyard.pipelines.collect.reply import (
     ModelReply,
     Usage,
     error_names,
+    error_of,
     from_status,
+    present,
     read_json,
     reply_from,
     usage_in,
@@ -448,11 +450,11 @@ def _said(body: bytes) -> tuple[str, str | None, Usage | None]:
         data = json.loads(body)
     except (ValueError, RecursionError):
         return body[:100_000].decode("utf-8", "replace"), None, None
-    error = data.get("error", data) if isinstance(data, dict) else data
-    if not isinstance(error, dict):
-        return str(error), None, None
     usage = usage_in(data) if isinstance(data, dict) else None
-    message = error.get("message") or error.get("detail") or error
+    error = (error_of(data) or data) if isinstance(data, dict) else data
+    if not isinstance(error, dict):
+        return str(error), None, usage
+    message = present(error.get("message")) or present(error.get("detail")) or error
     return str(message), error_names(error), usage
 
 
