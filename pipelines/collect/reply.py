@@ -209,7 +209,9 @@ class Assembled:
         index = count_of(choice.get("index"))
         entry = self._choices.setdefault(place if index is None else index, _Pieces())
         delta, said = present(choice.get("delta")), False
-        if delta is None and not entry.content:  # the whole message, as some send it at the end
+        if delta is None and not any(
+            entry.content
+        ):  # the whole message, as some send it at the end
             delta = choice.get("message")
         if isinstance(delta, dict):
             for pieces, of in ((entry.content, _content), (entry.refusal, _refusal)):
