@@ -232,7 +232,16 @@ class Model(Strict):
     price_cache_write: NonNegativeFloat | None = None
     """USD per million prompt tokens that are written to the provider's cache."""
     price_up_to: PositiveInt | None = None
-    """Prompt tokens up to which the prices hold; what a longer prompt costs is not known."""
+    """Prompt tokens up to which the prices hold. A longer prompt costs the prices `beyond`, for all
+    tokens of the call, and without them an unknown amount."""
+    price_in_beyond: NonNegativeFloat | None = None
+    """USD per million prompt tokens, where the prompt has more than `price_up_to`."""
+    price_out_beyond: NonNegativeFloat | None = None
+    """USD per million completion tokens, where the prompt has more than `price_up_to`."""
+    price_cache_read_beyond: NonNegativeFloat | None = None
+    """USD per million tokens read from the cache, where the prompt has more than `price_up_to`."""
+    price_cache_write_beyond: NonNegativeFloat | None = None
+    """USD per million tokens written to the cache, where the prompt has more than `price_up_to`."""
     context_window: PositiveInt | None = None
     """Tokens of prompt and answer together."""
     simulated: bool = False
@@ -290,8 +299,13 @@ class Model(Strict):
     @model_validator(mode="after")
     def _price_is_per_million(self) -> Model:
         # The dearest model costs less than 1e-3 a token, the cheapest more than 1e-3 a million.
-        for name in ("price_in", "price_out", "price_cache_read", "price_cache_write"):
+        names = ("price_in", "price_out", "price_cache_read", "price_cache_write")
+        for name in (*names, *(f"{name}_beyond" for name in names)):
             price = getattr(self, name)
+            if price is not None and name.endswith("_beyond") and self.price_up_to is None:
+                raise ValueError(
+                    f"model {self.model_id!r} has {name} but no 'price_up_to', from where it holds"
+                )
             if price and price < 1e-3:
                 raise ValueError(
                     f"model {self.model_id!r}: {name} is {price:g} USD per million tokens; is that "

@@ -15,6 +15,7 @@ PRICES = [
     Price(1.0, 2.0, "2026-11-01", cache_read=0.1, cache_write=1.25),
     Price(0.0, 2.0, "2026-11-01"),
     Price(1.0, 2.0, "2026-11-01", cache_read=0.1, up_to=50),
+    Price(1.0, 2.0, "2026-11-01", cache_read=0.1, up_to=99, beyond=Price(3.0, 4.0, cache_read=2.0)),
 ]
 COUNTS = [(100, 10, read, write) for read, write in product((None, 0, 60, 101), (None, 0, 30))] + [
     (None, 10, 5, 5),
