@@ -406,8 +406,10 @@ def number(value: Any, where: str) -> float | None:
         return float(value.strip().lower() == "true")
     try:
         result = float(value)
-    except (TypeError, ValueError) as error:
-        raise SourceError(f"{str(value)[:60]!r} is not a number", where=where) from error
+    except (TypeError, ValueError, OverflowError):
+        result = math.inf
+    if math.isinf(result):
+        raise SourceError(f"{repr(value)[:60]} is not a number", where=where)
     return None if math.isnan(result) else result
 
 
@@ -419,7 +421,8 @@ def count(value: Any, where: str) -> int | None:
     """
     result = amount(value, where)
     if result is not None and (result > MOST_TOKENS or result != math.floor(result)):
-        raise SourceError(f"{str(value)[:60]!r} is no number of tokens", where=where)
+        says = f"expected a whole number of tokens; found {str(value)[:60]!r}"
+        raise SourceError(says, where=where)
     return None if result is None else int(result)
 
 
@@ -447,17 +450,22 @@ def amount(value: Any, where: str) -> float | None:
     """
     result = number(value, where)
     if isinstance(value, bool) or (result is not None and result < 0):
-        raise SourceError(f"{value!r} is no amount of 0 or more", where=where)
+        raise SourceError(f"expected an amount of 0 or more; found {value!r}", where=where)
     return result
 
 
 def score(value: Any, where: str, *, low: float = 0.0, high: float = 1.0) -> float | None:
-    """A score in [0, 1], from a scale of `low` to `high`; None for null."""
+    """A score in [0, 1], from a scale of `low` to `high`; None for null.
+
+    Raises:
+        SourceError: it is no number of the scale.
+    """
     result = number(value, where)
     if result is None:
         return None
     if not low <= result <= high:
-        raise SourceError(f"the score {result:g} is not in [{low:g}, {high:g}]", where=where)
+        says = f"the score {value!r} is not a number in [{low:g}, {high:g}]"
+        raise SourceError(says, where=where)
     return (result - low) / (high - low)
 
 
