@@ -39,10 +39,10 @@ from routeyard.pipelines.collect.reply import (
     ModelReply,
     error_names,
     error_of,
+    fault_of,
     from_status,
     name_of,
     present,
-    usage_in,
 )
 from routeyard.pipelines.collect.request import Request, RequestSettings, address_of
 from routeyard.pipelines.collect.runner import ModelQueue, RunResult, progress_shown
@@ -164,13 +164,7 @@ def _body(line: Line | None, batch: Line) -> Line:
         raise _unasked({"data": [error_of(line)]}, "batch_error", "the batch gave no answer")
     code, body = count_of(response.get("status_code")) or 0, response.get("body")
     if code >= 400:
-        data = body if isinstance(body, dict) else {}
-        error = error_of(data) or body
-        detail = error if isinstance(error, dict) else {}
-        message = present(detail.get("message")) or error
-        fault = from_status(code, str(message), code_name=error_names(detail), retry_after=None)
-        fault.usage = usage_in(data)
-        raise fault
+        raise fault_of(body, code)
     if not isinstance(body, dict):
         raise CallFault("invalid_json", "the result holds no completion", status=200)
     return body

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 from routeyard.pipelines.common.usage import amount_of, count_of, usage_of_events, whole_sum
@@ -127,14 +127,13 @@ def _object(text: bytes | str, what: str) -> dict[str, Any]:
 # One rule for what a stranger leaves out: null, a blank text, and an empty object say nothing.
 
 
-def present(value: Any) -> Any:
+def present(value: Any, depth: int = 4) -> Any:
     """The value; None where it is null, a blank text, or an object or list of nothing else."""
     if isinstance(value, str):
         return value if value.strip() else None
-    if isinstance(value, dict):
-        return value if any(present(item) is not None for item in value.values()) else None
-    if isinstance(value, list):
-        return value if any(present(item) is not None for item in value) else None
+    if isinstance(value, dict | list) and depth:
+        items = value.values() if isinstance(value, dict) else value
+        return value if any(present(item, depth - 1) is not None for item in items) else None
     return value
 
 
@@ -154,20 +153,38 @@ def name_of(value: Any) -> str | None:
 # Server-sent events, put together into the body that they describe.
 
 
-@dataclass(eq=False, slots=True)
-class _Pieces:
-    """One choice of a stream."""
+#: Keys whose values come in pieces.
+_GROWING = ("content", "refusal", "arguments")
 
-    content: list[str] = field(default_factory=list)
-    refusal: list[str] = field(default_factory=list)
-    calls: dict[int, dict[str, str]] = field(default_factory=dict)
-    logprobs: list[Any] = field(default_factory=list)
-    finish: Any = None
 
-    def message(self) -> dict[str, Any]:
-        calls = [{"function": call} for _, call in sorted(self.calls.items())]
-        said = {"content": self.content, "refusal": self.refusal}
-        return {name: "".join(v) if v else None for name, v in said.items()} | {"tool_calls": calls}
+def _grown(before: Any, piece: Any, key: str = "", depth: int = 4) -> Any:
+    """A value with a further piece of it: pieces are listed, anything else that says something is
+    replaced; of tool calls, each is a value under its index."""
+    if isinstance(piece, list) and key == "tool_calls":
+        items = [item for item in piece if isinstance(item, dict)]
+        places = [count_of(item.get("index")) for item in items]
+        piece = {place if place is not None else n: items[n] for n, place in enumerate(places)}
+    if isinstance(piece, dict) and depth:
+        known: dict[Any, Any] = before if isinstance(before, dict) else {}
+        for name, item in piece.items():
+            known[name] = _grown(known.get(name), item, name, depth - 1)
+        return known
+    if key in _GROWING and piece is not None:
+        pieces: list[Any] = before if isinstance(before, list) else []
+        pieces += piece if isinstance(piece, list) else [piece]
+        return pieces
+    return before if present(piece) is None else piece
+
+
+def _whole(message: dict[str, Any]) -> None:
+    """Join the pieces of a message in place: what is secret in them may be cut."""
+    calls = message.get("tool_calls")
+    message["tool_calls"] = calls = [*calls.values()] if isinstance(calls, dict) else []
+    for holder in (message, *(call.get("function") for call in calls)):
+        for name in _GROWING if isinstance(holder, dict) else ():
+            pieces = holder.get(name)
+            if isinstance(pieces, list) and all(isinstance(piece, str) for piece in pieces):
+                holder[name] = "".join(pieces) if pieces else None
 
 
 class Assembled:
@@ -180,7 +197,7 @@ class Assembled:
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
         self._usage: list[dict[str, Any]] = []
-        self._choices: dict[int, _Pieces] = {}
+        self._choices: dict[int, dict[str, Any]] = {}
         self._events = 0
         self._plain: list[str] = []
         self.ended = False
@@ -207,28 +224,16 @@ class Assembled:
 
     def _take(self, choice: Mapping[str, Any], place: int) -> bool:
         index = count_of(choice.get("index"))
-        entry = self._choices.setdefault(place if index is None else index, _Pieces())
-        delta, said = present(choice.get("delta")), False
-        if delta is None and not any(
-            entry.content
-        ):  # the whole message, as some send it at the end
+        index = place if index is None else index
+        entry = self._choices.setdefault(index, {"index": index, "message": {}})
+        delta = present(choice.get("delta"))
+        if delta is None and not _content(entry["message"]):  # whole, as some send it at the end
             delta = choice.get("message")
-        if isinstance(delta, dict):
-            for pieces, of in ((entry.content, _content), (entry.refusal, _refusal)):
-                if (piece := of(delta)) is not None:
-                    pieces.append(piece)
-                    said = said or bool(piece)
-            calls = delta.get("tool_calls")
-            for number, call in enumerate(calls if isinstance(calls, list) else []):
-                _join_call(entry.calls, call, number)
-        logprobs = choice.get("logprobs")
-        if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
-            entry.logprobs += logprobs["content"]
-        if error_of(choice) is not None:
-            self._head["error"] = choice["error"]
-        if (finish := present(choice.get("finish_reason"))) is not None:
-            entry.finish = finish
-        return said
+        delta = delta if isinstance(delta, dict) else {}
+        _grown(entry["message"], delta)
+        for name in ("finish_reason", "error", "logprobs"):
+            entry[name] = _grown(entry.get(name), choice.get(name), name)
+        return bool(_content(delta) or _refusal(delta))
 
     def completion(self) -> dict[str, Any]:
         """The completion's object, as an unstreamed body would hold it.
@@ -240,37 +245,17 @@ class Assembled:
             if any(line.strip() for line in self._plain):
                 return _object("\n".join(self._plain), "the body")
             raise CallFault("empty_body", "the stream ended without an event", status=200)
-        choices = [
-            {
-                "index": index,
-                "message": item.message(),
-                "finish_reason": item.finish,
-                "logprobs": {"content": item.logprobs},
-            }
-            for index, item in self._choices.items()
-        ]
+        choices = list(self._choices.values())
+        for item in choices:
+            _whole(item["message"])
         data = {**self._head, "usage": self._usage, "choices": choices}
-        unfinished = any(item.finish is None for item in self._choices.values())
-        if not self.ended and unfinished and "error" not in self._head:
+        unfinished = any(item["finish_reason"] is None for item in choices)
+        failed = any(error_of(item) is not None for item in (self._head, *choices))
+        if unfinished and not self.ended and not failed:
             # Half an answer is not an answer, and not a truncated one either.
             why = "the stream broke off before its end"
             raise CallFault("broken_stream", why, status=200, usage=usage_in(data))
         return data
-
-
-def _join_call(calls: dict[int, dict[str, str]], piece: Any, number: int) -> None:
-    """Add a piece of a tool call: its name comes once, its arguments in parts."""
-    function = piece.get("function") if isinstance(piece, dict) else None
-    if not isinstance(function, dict):
-        return
-    index = count_of(piece.get("index"))
-    call = calls.setdefault(number if index is None else index, {"arguments": ""})
-    if name := name_of(function.get("name")):
-        call["name"] = name
-    arguments = function.get("arguments")
-    if isinstance(arguments, dict):  # some servers send the object itself
-        arguments = json.dumps(arguments, ensure_ascii=False)
-    call["arguments"] += arguments if isinstance(arguments, str) else ""
 
 
 def _objects(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -287,12 +272,12 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
     Raises:
         CallFault: it carries an error, or has no answer.
     """
-    if (error := error_of(data)) is not None:
-        raise _error_in_body(error, data)
+    if error_of(data) is not None:
+        raise fault_of(data, None)
     choices: dict[int, ReplyChoice] = {}
     for position, item in enumerate(_objects(data)):
         if (error := error_of(item)) is not None or item.get("finish_reason") == "error":
-            raise _error_in_body(error, data)
+            raise fault_of(data, None, error=error)
         index = count_of(item.get("index"))
         # The first choice of an index counts; a repeat is not another sample.
         choices.setdefault(position if index is None else index, _choice(item, tools))
@@ -355,16 +340,17 @@ _THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
 def _content(message: Mapping[str, Any], key: str = "text") -> str | None:
     """Text of a message; a list of parts is joined as it is; None where it has no text."""
     value = message.get("content")
-    if isinstance(value, list):
-        parts = [{"text": part} if isinstance(part, str) else part for part in value]
-        texts = [
-            part[key]
-            for part in parts
-            if isinstance(part, dict) and isinstance(part.get(key), str)
-            if part.get("type") not in _THOUGHTS
-        ]
-        return "".join(texts) if texts else None
-    return value if key == "text" and isinstance(value, str) else None
+    if not isinstance(value, list):
+        return value if key == "text" and isinstance(value, str) else None
+    texts = []
+    for part in value:
+        if isinstance(part, dict):
+            part = None if part.get("type") in _THOUGHTS else part.get(key)
+        elif key != "text":
+            part = None
+        if isinstance(part, str):
+            texts.append(part)
+    return "".join(texts) if texts else None
 
 
 def _refusal(message: Mapping[str, Any]) -> str | None:
@@ -466,18 +452,32 @@ def usage_in(body: Mapping[str, Any]) -> Usage | None:
     return usage if any((usage.prompt_tokens, usage.completion_tokens, usage.cost_usd)) else None
 
 
-def _error_in_body(error: Any, body: Mapping[str, Any]) -> CallFault:
-    """An error that came with HTTP 200, as some gateways send it."""
+def fault_of(
+    data: Any, status: int | None, *, error: Any = None, wait: float | None = None
+) -> CallFault:
+    """The fault that a body means.
+
+    Args:
+        data: The body, decoded as far as it can be.
+        status: Of HTTP; None where an error came as a success, as some gateways send it: then its
+            own code or name says what it is.
+        error: What a choice says, in place of the body.
+    """
+    stated = data if isinstance(data, dict) else {}
+    error = error or error_of(stated) or (data if status else None)
     detail = error if isinstance(error, dict) else {"message": error}
     # Not cut here: what is secret in it is not hidden yet (`http.py`).
-    message = str(present(detail.get("message")) or "the server reported an error")
-    code, name = str(detail.get("code") or ""), error_names(detail)
-    status = int(code) if re.fullmatch(r"[45]\d\d", code) else _status_named(name)
+    said = present(detail.get("message")) or present(detail.get("detail")) or (status and error)
+    name, code = error_names(detail), str(detail.get("code") or "")
     if status is None:
-        fault = CallFault("error_in_body", message, status=200)
+        status = int(code) if re.fullmatch(r"[45]\d\d", code) else _status_named(name)
+        said = said or "the server reported an error"
+    if status is None:
+        fault = CallFault("error_in_body", str(said), status=200)
     else:
-        fault = from_status(status, message, code_name=name, retry_after=None)
-    fault.usage = usage_in(body)
+        words = str(said or f"HTTP {status}")
+        fault = from_status(status, words, code_name=name, retry_after=wait)
+    fault.usage = usage_in(stated)
     return fault
 
 

@@ -154,9 +154,9 @@ def _joined(
     result = dict(before)
     for name, value in now.items():
         known = result.get(name)
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and not within:
             known = known if isinstance(known, Mapping) else {}
-            result[name] = _joined(known, value, increments, within or name)
+            result[name] = _joined(known, value, increments, name)
             continue
         counts = [n for n in (amount_of(known), amount_of(value)) if n is not None]
         if len(counts) == 2:
