@@ -399,10 +399,8 @@ def _usage_records(event: Mapping[str, Any]) -> list[dict[str, Any]]:
         event.get("usageMetadata"),
         choices[0].get("usage") if len(choices) == 1 else None,
     ):
-        records = [
-            item for item in (value if isinstance(value, list) else [value]) if present(item)
-        ]
-        if records := [item for item in records if isinstance(item, dict)]:
+        listed = value if isinstance(value, list) else [value]
+        if records := [item for item in listed if isinstance(item, dict) and present(item)]:
             return records
     return []
 
@@ -416,9 +414,7 @@ def _usage(data: Mapping[str, Any]) -> Usage:
     # A prompt has tokens: 0 is a server that does not count.
     prompt, completion, cost = usage.prompt or None, usage.known.completion, record.get("cost")
     cached, thoughts = (usage.read or 0) + (usage.write or 0), usage.reasoning or 0
-    beyond = (prompt is not None and cached > prompt) or (
-        completion is not None and thoughts > completion
-    )
+    beyond = (prompt and cached > prompt) or (completion and thoughts > completion)
     if usage.contradictory or beyond:
         return Usage()
     # What a total counts differs: it is the sum where both are known.

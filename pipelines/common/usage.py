@@ -207,7 +207,7 @@ def _plain(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
 
 def _by_total(usage: TokenUsage, total: int, stated: int | None, odd: list[str]) -> TokenUsage:
     """The counts, as the total tells whether hidden tokens of the answer are among its own."""
-    if usage.prompt is None or usage.completion is None or stated is None or not total:
+    if not usage.prompt or usage.completion is None or stated is None or not total:
         return usage
     over = total - usage.completion - usage.prompt
     if over == 0 or total == stated + usage.completion:

@@ -307,6 +307,11 @@ SHAPES: dict[str, Shape] = {
         ({"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10},),
         tokens=counts(10, None), usd=None,
     ),
+    "an answer of zero tokens, hidden ones beside": Shape(
+        ({"prompt_tokens": 10, "completion_tokens": 0,
+          "completion_tokens_details": {"reasoning_tokens": 5}},),
+        tokens=counts(10, None, reasoning=5), usd=None,
+    ),
     "a cost of nothing without tokens": Shape(({"cost": 0},), tokens=UNKNOWN, usd=None),
     "a cost of nothing as a text": Shape(({**USAGE, "cost": "0"},)),
     "an empty cost": Shape(({**USAGE, "cost": ""},)),
