@@ -43,6 +43,7 @@ from routeyard.pipelines.collect.reply import (
     from_status,
     name_of,
     present,
+    read_json,
 )
 from routeyard.pipelines.collect.request import Request, RequestSettings, address_of
 from routeyard.pipelines.collect.runner import ModelQueue, RunResult, progress_shown
@@ -165,6 +166,8 @@ def _body(line: Line | None, batch: Line) -> Line:
     code, body = count_of(response.get("status_code")) or 0, response.get("body")
     if code >= 400:
         raise fault_of(body, code)
+    if isinstance(body, str):  # some gateways keep it as it came
+        return read_json(body.encode("utf-8", "surrogatepass"))
     if not isinstance(body, dict):
         raise CallFault("invalid_json", "the result holds no completion", status=200)
     return body

@@ -140,6 +140,8 @@ def present(value: Any, depth: int = 4) -> Any:
 def error_of(data: Mapping[str, Any]) -> Any:
     """The error that an object states; None where it states none (`0` and `false` are none)."""
     error = present(data.get("error"))
+    if error is None and data.get("object") == "error":  # as vLLM writes it
+        return data
     if isinstance(error, dict) and not any(map(present, error.values())):
         return None
     return error or None
@@ -204,6 +206,7 @@ class Assembled:
 
     def add(self, line: str) -> bool:
         """Take one line; true when it carried text."""
+        line = line.removeprefix("\ufeff")
         if not line.startswith("data:"):
             if not self._events and not line.startswith((":", "event:", "id:", "retry:")):
                 self._plain.append(line)  # a body, where the server knows no streams
@@ -459,6 +462,8 @@ def fault_of(
             own code or name says what it is.
         error: What a choice says, in place of the body.
     """
+    if isinstance(data, list) and len(data) == 1:  # as Google writes it
+        data = data[0]
     stated = data if isinstance(data, dict) else {}
     error = error or error_of(stated) or (data if status else None)
     detail = error if isinstance(error, dict) else {"message": error}

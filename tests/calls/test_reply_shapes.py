@@ -242,6 +242,9 @@ SHAPES: dict[str, Shape] = {
           "cacheWriteInputTokens": 4079},),
         tokens=counts(4094, 5, 0, 4079), usd=15 + 5098.75 + 10,
     ),
+    "camel case": Shape(
+        ({"promptTokens": 10, "completionTokens": 5, "totalTokens": 15},), tokens=counts(),
+    ),
     # What comes after the usage takes nothing away.
     "a last event with empty names": Shape(
         tail=({"id": "", "model": "", "choices": []}, {"choices": [], "cost": "0"}),
@@ -438,6 +441,8 @@ class Lines(Batches):
             request = json.loads(line)
             body = SHAPES[request["body"]["messages"][0]["content"]].body()
             response = {"status_code": "200", "request_id": "", "body": body}
+            if request["custom_id"] == "0":
+                response["body"] = json.dumps(body)
             lines.append({"id": "", "custom_id": request["custom_id"], "response": response,
                           "error": {}})  # fmt: skip
         self.files["file-out"] = b"\n".join(json.dumps(line).encode() for line in lines)
@@ -471,17 +476,32 @@ def test_a_batch_without_one_of_its_files(
         assert ledger.recall("batch:") == {}
 
 
-def test_an_error_of_which_only_some_fields_say_something(tmp_path: Path) -> None:
-    errors: dict[str, dict[str, Any]] = {
-        "detail beside null": {"error": None, "detail": "too long"},
-        "message beside nothing": {"error": {}, "message": "too long"},
-        "an empty message": {"error": {"message": "", "detail": "too long"}},
-    }
-    with Loopback(lambda body, seen: Do(
-        400, json.dumps(errors[body["messages"][0]["content"]]).encode()
-    )) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:  # fmt: skip
-        made = plan(table([*errors]), pool(server), Collect(), ledger)
+ERRORS: dict[str, tuple[int, Any]] = {
+    "detail beside null": (400, {"error": None, "detail": "too long"}),
+    "message beside nothing": (400, {"error": {}, "message": "too long"}),
+    "an empty message": (400, {"error": {"message": "", "detail": "too long"}}),
+    "a text": (400, {"error": "too long"}),
+    "google's list": (400, [{"error": {"code": 400, "message": "too long", "status": "BAD"}}]),
+    "vllm's, as a success": (200, {"object": "error", "message": "too long", "code": 400}),
+    "a success with a code": (200, {"error": {"message": "too long", "code": "400"}}),
+    "a success with an error in its choice": (
+        200, {"choices": [{"index": 0, "error": {"message": "too long", "code": 400}}]}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["bodies", "streams"])
+def test_errors_say_what_they_say_in_whatever_place(stream: bool, tmp_path: Path) -> None:
+    def behave(body: dict[str, Any], seen: int) -> Do:
+        status, data = ERRORS[body["messages"][0]["content"]]
+        streams = stream and status == 200
+        return Do(status, streamed([data]) if streams else json.dumps(data).encode())
+
+    with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        made = plan(table([*ERRORS]), pool(server), Collect(stream=stream), ledger)
         collect(made, ledger)
         rows = responses_table(made, ledger).to_pylist()
-        assert {row["error"] for row in rows} == {"http_400: too long"}
-        assert server.requests == len(errors)
+        assert {row["query_id"]: row["error"] for row in rows} == dict.fromkeys(
+            ERRORS, "http_400: too long"
+        )
+        assert server.requests == len(ERRORS)
