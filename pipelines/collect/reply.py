@@ -155,7 +155,8 @@ def name_of(value: Any) -> str | None:
 # Server-sent events, put together into the body that they describe.
 
 
-#: Keys whose values come in pieces.
+#: What is kept of a message and of its choice, and the keys whose values come in pieces.
+_SAID, _ABOUT = ("content", "refusal", "tool_calls"), ("finish_reason", "error", "logprobs")
 _GROWING = ("content", "refusal", "arguments")
 
 
@@ -217,9 +218,11 @@ class Assembled:
             return False
         event = _object(data, "an event")
         self._events += 1
-        for name in ("error", "model", "provider", "system_fingerprint", "timings"):
-            value = error_of(event) if name == "error" else present(event.get(name))
-            if value is not None:
+        if (error := error_of(event)) is not None:
+            self._head["error"] = error
+        for name in ("model", "provider", "system_fingerprint", "timings"):
+            value = event.get(name)
+            if value and value != self._head.get(name) and present(value) is not None:
                 self._head[name] = value
         self._usage += _usage_records(event)
         said = [self._take(item, place) for place, item in enumerate(_objects(event))]
@@ -229,13 +232,14 @@ class Assembled:
         index = count_of(choice.get("index"))
         index = place if index is None else index
         entry = self._choices.setdefault(index, {"index": index, "message": {}})
-        delta = present(choice.get("delta"))
-        if delta is None and not _content(entry["message"]):  # whole, as some send it at the end
-            delta = choice.get("message")
+        said, delta, whole = entry["message"], choice.get("delta"), choice.get("message")
+        if whole and present(delta) is None and not _content(said):  # as some send it at the end
+            delta = whole
         delta = delta if isinstance(delta, dict) else {}
-        _grown(entry["message"], delta)
-        for name in ("finish_reason", "error", "logprobs"):
-            entry[name] = _grown(entry.get(name), choice.get(name), name)
+        for holder, source, names in ((said, delta, _SAID), (entry, choice, _ABOUT)):
+            for name in names:
+                if (piece := source.get(name)) is not None:
+                    holder[name] = _grown(holder.get(name), piece, name)
         return bool(_content(delta) or _refusal(delta))
 
     def completion(self) -> dict[str, Any]:
@@ -252,7 +256,7 @@ class Assembled:
         for item in choices:
             _whole(item["message"])
         data = {**self._head, "usage": self._usage, "choices": choices}
-        unfinished = any(item["finish_reason"] is None for item in choices)
+        unfinished = any(item.get("finish_reason") is None for item in choices)
         failed = any(error_of(item) is not None for item in (self._head, *choices))
         if unfinished and not self.ended and not failed:
             # Half an answer is not an answer, and not a truncated one either.
@@ -395,13 +399,13 @@ def _token(item: Any) -> tuple[str | None, float | None]:
 
 def _usage_records(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The usage in a body or an event: at OpenAI's place, Groq's, Google's or Moonshot's."""
-    groq, choices = event.get("x_groq"), _objects(event)
-    for value in (
-        event.get("usage"),
-        groq.get("usage") if isinstance(groq, dict) else None,
-        event.get("usageMetadata"),
-        choices[0].get("usage") if len(choices) == 1 else None,
-    ):
+    choices = event.get("choices")
+    only = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
+    for place, key in (
+        (event, "usage"), (event, "usageMetadata"), (event.get("x_groq"), "usage"), (only, "usage")
+    ):  # fmt: skip
+        if not isinstance(place, dict) or not (value := place.get(key)):
+            continue
         listed = value if isinstance(value, list) else [value]
         if records := [item for item in listed if isinstance(item, dict) and present(item)]:
             return records

@@ -136,9 +136,12 @@ def usage_of_events(
     no count, unless their total says that the events of the answer, or all of them, are
     increments. Where no reading agrees with the total, the first is returned.
     """
+    if len(events) < 2:
+        record: dict[str, Any] = dict(*events)
+        return record, usage_of(record, timings)
     readings = []
-    for increments in _READINGS if len(events) > 1 else _READINGS[:1]:
-        record: dict[str, Any] = {}
+    for increments in _READINGS:
+        record = {}
         for event in events:
             record = _joined(record, event, increments)
         readings.append((record, usage_of(record, timings)))
