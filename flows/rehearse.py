@@ -472,7 +472,7 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
         called = None if level is None else effort_of(model.model_id, played, level)
         stated = {
             "endpoint_model": called, "provider": "rehearsal", "simulated": True,
-            **Price(price_in, price_out, "2026-11-01", "made up for the rehearsal").columns,
+            **Price(price_in, price_out, "2026-11-01", "made up for the rehearsal").stated,
         }  # fmt: skip
         models.append(model.model_copy(update=stated))
     label = recipe.label.but(

@@ -54,7 +54,7 @@ class Price:
     @classmethod
     def of_model(cls, model: Any) -> Price:
         """The price in a model of the pool."""
-        return cls.of_row({name: getattr(model, name) for name in cls().columns})
+        return cls.of_row(model.price_columns)
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Price:
@@ -75,6 +75,16 @@ class Price:
         dear = {f"{name}_beyond": getattr(self.beyond, rate, None) for rate, name in _RATES.items()}
         about = {"price_date": self.date, "price_source": self.source, "price_up_to": self.up_to}
         return plain | about | dear
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The price as keys of a model of the pool."""
+        keys = {name: usd for name, usd in self.columns.items() if not name.endswith("_beyond")}
+        if self.beyond is not None:
+            dear = {name: getattr(self.beyond, rate) for rate, name in _RATES.items()}
+            known = {name: usd for name, usd in dear.items() if usd is not None}
+            keys["price_up_to"] = {"tokens": self.up_to, **known}
+        return keys
 
     @property
     def known(self) -> bool:

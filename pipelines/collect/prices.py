@@ -75,7 +75,7 @@ def with_list_prices(pool: Pool, *, batch: bool = False) -> Pool:
 def _where_unpriced(pool: Pool, find: Callable[[Model], Price | None]) -> Pool:
     """The pool with these prices where a model states none; itself where none is found."""
     found = {
-        model.model_id: price.columns
+        model.model_id: price.stated
         for model in pool.models
         if model.price_in is None and model.price_out is None
         if (price := find(model)) is not None

@@ -334,6 +334,8 @@ def count_of(value: Any) -> int | None:
 
 def amount_of(value: Any) -> float | None:
     """A finite number of 0 or more, also as a text; None for anything else."""
+    if value is None:
+        return None
     try:
         number = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

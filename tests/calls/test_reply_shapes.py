@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from routeyard.pipelines.audit.metering import audit
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.pool import models_table
 from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer
@@ -429,6 +431,24 @@ def test_replies(stream: bool, tmp_path: Path) -> None:
     names = shapes_of("stream", "unstreamed") if stream else shapes_of("body", "unasked")
     with Loopback(behave) as server:
         asked(server, tmp_path, names, lambda: server.requests, stream=stream)
+
+
+def test_the_check_says_which_counts_are_unknown(tmp_path: Path) -> None:
+    names = ["openai", "a total below its parts", "neither increments nor counts"]
+
+    def behave(body: dict[str, Any], seen: int) -> Do:
+        shape = SHAPES[body["messages"][0]["content"]]
+        return Do(body=streamed(shape.events()), headers={"content-type": "text/event-stream"})
+
+    with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        made = plan(table(names), pool(server), Collect(stream=True), ledger)
+        collect(made, ledger)
+        found = audit(responses_table(made, ledger), models_table(pool(server)))
+    [missing] = [finding for finding in found if finding.check == "usage_missing"]
+    assert missing.says.startswith(
+        "answers without usage, or with counts that contradict each other"
+    )
+    assert {query for query, _ in missing.rows} == set(names[1:])
 
 
 class Lines(Batches):

@@ -148,15 +148,16 @@ def test_a_recipe_takes_list_prices_where_it_states_none(tmp_path: Path) -> None
 
 def test_a_recipe_says_what_a_long_prompt_costs(tmp_path: Path) -> None:
     stated = {"model_id": "b", "price_in": 1, "price_out": 2, "price_date": "2026-11-01"}
-    beyond = {"price_in_beyond": 2, "price_out_beyond": 3}
-    pool = load(_recipe(tmp_path, [stated | beyond | {"price_up_to": 100}]))[0].pool
+    long = {"tokens": 100, "price_in": 2, "price_out": 3}
+    pool = load(_recipe(tmp_path, [stated | {"price_up_to": long}]))[0].pool
     rows = models_table(pool).to_pylist()
     for price in (Price.of_model(pool.models[0]), Price.of_row(rows[0])):
         assert price.of(100, 10) == pytest.approx(120e-6)
         assert price.of(101, 10) == pytest.approx(232e-6)
         assert price.of(101, 10, 1) is None  # read from a cache at a price that nobody states
-    with pytest.raises(RecipeError, match="price_in_beyond but no 'price_up_to'"):
-        load(_recipe(tmp_path, [stated | beyond]))
+        assert price.stated["price_up_to"] == long
+    with pytest.raises(RecipeError, match="up to which the other prices hold"):
+        load(_recipe(tmp_path, [stated | {"price_up_to": {"price_in": 2}}]))
 
 
 def test_a_recipe_takes_published_sizes_with_their_source(tmp_path: Path) -> None:
