@@ -138,7 +138,7 @@ def present(value: Any, depth: int = 4) -> Any:
 
 
 def error_of(data: Mapping[str, Any]) -> Any:
-    """The error that an object states; None where it states none (`0` and `false` are none)."""
+    """The error that an object states; None where it has none (`0` and `false` too)."""
     error = present(data.get("error"))
     if error is None and data.get("object") == "error":  # as vLLM writes it
         return data

@@ -202,7 +202,7 @@ def _settings(model: Model, axis: Axis, name: str, value: Any) -> list[tuple[tup
 
 
 _ASKS = ("prompt", "question")
-#: Prices of tokens, and what is said of prompts for which others hold.
+#: Prices of tokens, and keys of what a longer prompt costs.
 _PRICES = ("price_in", "price_out", "price_cache_read", "price_cache_write")
 LongPrompt = Literal["tokens", "price_in", "price_out", "price_cache_read", "price_cache_write"]
 
