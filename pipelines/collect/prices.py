@@ -221,9 +221,13 @@ def _rates(model: Any, day: str, batch: bool) -> dict[str, Any] | None:
         return None
     if not {"input_mtok", "output_mtok"} <= prices.keys():
         return None
-    taken = {_TAKEN[key]: price for key, price in prices.items() if key in _TAKEN}
-    rates: dict[str, Any] = {n: float(getattr(p, "base", p)) for n, p in taken.items()}
-    tiers = {name: getattr(price, "tiers", []) for name, price in taken.items()}
+    return _by_length({_TAKEN[key]: price for key, price in prices.items() if key in _TAKEN})
+
+
+def _by_length(prices: Mapping[str, Any]) -> dict[str, Any]:
+    """The package's prices as those of `Price`, with what a longer prompt costs."""
+    rates: dict[str, Any] = {name: float(getattr(p, "base", p)) for name, p in prices.items()}
+    tiers = {name: getattr(price, "tiers", []) for name, price in prices.items()}
     starts = {tier.start for listed in tiers.values() for tier in listed}
     if starts:
         rates["up_to"] = min(starts)
