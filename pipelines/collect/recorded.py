@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common import files
+from routeyard.pipelines.common import mapping as reading
 from routeyard.pipelines.common.errors import RecordedError, SourceError
 from routeyard.pipelines.common.mapping import Sparse, compile_field, expression, is_column, text_of
-from routeyard.pipelines.ingest.importers import reading
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.questions import same_words
