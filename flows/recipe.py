@@ -319,7 +319,7 @@ def _with_prices(recipe: Recipe, path: Path) -> Recipe:
 
     pool = recipe.pool
     if pool.prices is not None:
-        pool = priced(pool, {None: read_prices(path.parent / pool.prices)})
+        pool = priced(pool, read_prices(path.parent / pool.prices))
     pool = with_list_prices(pool, batch=recipe.collect.transport == "batch")
     pool = with_published_sizes(pool)
     return recipe if pool is recipe.pool else recipe.but(pool=pool)

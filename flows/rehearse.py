@@ -27,6 +27,7 @@ from routeyard.flows.demo.answers import bank as questions
 from routeyard.flows.demo.server import HttpReply, SimulatedPool, _refuse, message_texts, running
 from routeyard.flows.recipe import load
 from routeyard.flows.scaling import resized, scaled
+from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common.arrays import Bools, Ints
 from routeyard.pipelines.common.files import names
 from routeyard.pipelines.evaluate.signals import ASKS
@@ -471,9 +472,7 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
         called = None if level is None else effort_of(model.model_id, played, level)
         stated = {
             "endpoint_model": called, "provider": "rehearsal", "simulated": True,
-            "price_in": price_in, "price_out": price_out, "price_date": "2026-11-01",
-            "price_source": "made up for the rehearsal",
-            "price_cache_read": None, "price_cache_write": None, "price_up_to": None,
+            **Price(price_in, price_out, "2026-11-01", "made up for the rehearsal").stated,
         }  # fmt: skip
         models.append(model.model_copy(update=stated))
     label = recipe.label.but(

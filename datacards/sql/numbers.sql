@@ -94,7 +94,8 @@ GROUP BY model_id HAVING count(cost_usd) < count(*) ORDER BY model_id
 
 -- name: prices
 -- Where prices were read, and when; most models first.
-SELECT price_source, price_date, count(*) AS models, min(price_up_to) AS up_to
+SELECT price_source, price_date, count(*) AS models,
+       min(price_up_to) FILTER (price_in_beyond IS NULL) AS up_to
 FROM models WHERE price_in IS NOT NULL OR price_out IS NOT NULL
 GROUP BY price_source, price_date ORDER BY models DESC, price_source, price_date
 

@@ -178,7 +178,7 @@ def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[d
         price = known(name)
         entry: dict[str, Any] = {"model_id": name, "provider": "provider"}
         if price is not None and price.input is not None and price.output is not None:
-            entry |= {key: column for key, column in price.columns.items() if column is not None}
+            entry |= {key: column for key, column in price.stated.items() if column is not None}
         entries.append(entry)
     stated = {"name": "provider", "base_url": address}
     stated |= {"api_key_env": key_env} if key_env else {}

@@ -15,7 +15,7 @@ FROM responses JOIN sizes USING (model_id)
 
 -- name: usage_missing
 -- With `n` answers in one call only their sum is metered: their cost is known.
-SELECT *, 'answers without usage' AS says, n AS judged FROM a
+SELECT *, 'answers without usage, or with counts that contradict each other' AS says, n AS judged FROM a
 WHERE (prompt_tokens IS NULL OR (completion_tokens IS NULL AND cost_usd IS NULL)) AND NOT declined
 
 -- name: totals

@@ -38,11 +38,16 @@ from routeyard.pipelines.collect.reply import (
     CallFault,
     ModelReply,
     error_names,
+    error_of,
+    fault_of,
     from_status,
-    usage_in,
+    name_of,
+    present,
+    read_json,
 )
 from routeyard.pipelines.collect.request import Request, RequestSettings, address_of
 from routeyard.pipelines.collect.runner import ModelQueue, RunResult, progress_shown
+from routeyard.pipelines.common.usage import count_of
 
 # One batch under way, as it is noted in the ledger before the provider hears of it.
 
@@ -130,11 +135,10 @@ Line = Mapping[str, Any]
 async def results(client: Client, said: Line) -> dict[str, Line]:
     """custom_id → line, from the output and the error file; the first line counts."""
     result: dict[str, Line] = {}
-    for name in ("output_file_id", "error_file_id"):
-        if isinstance(said.get(name), str):
-            for line in await client.lines(f"/files/{said[name]}/content"):
-                if isinstance(line.get("custom_id"), str):
-                    result.setdefault(line["custom_id"], line)
+    for key in ("output_file_id", "error_file_id"):
+        if name := name_of(said.get(key)):
+            for line in await client.lines(f"/files/{name}/content"):
+                result.setdefault(str(line.get("custom_id")), line)
     return result
 
 
@@ -156,18 +160,14 @@ def _body(line: Line | None, batch: Line) -> Line:
     if line is None:
         why = f"the batch {batch.get('status')} without a result for this request"
         raise _unasked(batch.get("errors"), f"batch_{batch.get('status')}", why)
-    error = line.get("error")
-    response = line.get("response")
+    response = present(line.get("response"))
     if not isinstance(response, dict):
-        raise _unasked({"data": [error]}, "batch_error", "the batch gave no answer")
-    code, body = response.get("status_code"), response.get("body")
-    if isinstance(code, int) and code >= 400:
-        inner = body.get("error") if isinstance(body, dict) else None
-        message = inner.get("message") if isinstance(inner, dict) else body
-        name = error_names(inner) if isinstance(inner, dict) else None
-        fault = from_status(code, str(message), code_name=name, retry_after=None)
-        fault.usage = usage_in(body) if isinstance(body, dict) else None
-        raise fault
+        raise _unasked({"data": [error_of(line)]}, "batch_error", "the batch gave no answer")
+    code, body = count_of(response.get("status_code")) or 0, response.get("body")
+    if code >= 400:
+        raise fault_of(body, code)
+    if isinstance(body, str):  # some gateways keep it as it came
+        return read_json(body.encode("utf-8", "surrogatepass"))
     if not isinstance(body, dict):
         raise CallFault("invalid_json", "the result holds no completion", status=200)
     return body
@@ -177,11 +177,11 @@ def _unasked(errors: Any, kind: str, why: str) -> CallFault:
     """Why a request of a batch was not asked: a fault of set-up, or to be asked again."""
     listed = errors.get("data") if isinstance(errors, dict) else None
     first = listed[0] if isinstance(listed, list) and listed else None
-    said = first if isinstance(first, dict) else {}
-    why = str(said.get("message") or why)
+    said = first if isinstance(first, dict) else {"message": first}
+    why = str(present(said.get("message")) or why)
     fault = from_status(400, why, code_name=error_names(said), retry_after=None)
     return CallFault(
-        str(said.get("code") or kind), why, maybe_billed=False,
+        str(present(said.get("code")) or kind), why, maybe_billed=False,
         permanent=fault.concerns is not None, concerns=fault.concerns,
     )  # fmt: skip
 
@@ -199,7 +199,7 @@ async def find(client: Client, name: str) -> str | None:
         for entry in entries:
             metadata = entry.get("metadata")
             if isinstance(metadata, dict) and metadata.get("routeyard") == name:
-                return str(entry.get("id"))
+                return name_of(entry.get("id"))
         if not page.get("has_more") or not entries:
             return None
         after = f"&after={entries[-1].get('id')}"
@@ -381,7 +381,7 @@ class OpenBatches:
             client = self.clients[self.queues[item.model_id].provider.name]
             try:
                 said = await client.get(f"/batches/{item.batch_id}")
-                if said.get("status") not in _ENDED:
+                if str(said.get("status")).lower() not in _ENDED:
                     continue
                 result = await results(client, said)
             except CallFault as fault:

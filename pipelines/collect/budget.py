@@ -47,34 +47,44 @@ class Price:
     #: Of prompt tokens that were read from, or written to, the provider's cache.
     cache_read: float | None = None
     cache_write: float | None = None
-    #: Prompt tokens up to which the prices hold; a longer prompt is charged otherwise.
+    #: Prompt tokens up to which the prices hold, and all prices of a call with a longer prompt.
     up_to: int | None = None
+    beyond: Price | None = None
 
     @classmethod
     def of_model(cls, model: Any) -> Price:
         """The price in a model of the pool."""
-        return cls(
-            model.price_in, model.price_out, model.price_date, model.price_source,
-            model.price_cache_read, model.price_cache_write, model.price_up_to,
-        )  # fmt: skip
+        return cls.of_row(model.price_columns)
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Price:
         """The price in a row of `models`; what it does not state is unknown."""
-        return cls(*(row.get(name) for name in cls().columns))
+        rates, dear = (
+            {rate: row.get(name + end) for rate, name in _RATES.items()} for end in ("", "_beyond")
+        )
+        return cls(
+            **rates, date=row.get("price_date"), source=row.get("price_source"),
+            up_to=row.get("price_up_to"),
+            beyond=None if set(dear.values()) == {None} else cls(**dear),
+        )  # fmt: skip
 
     @property
     def columns(self) -> dict[str, Any]:
         """The price as columns of `models`."""
-        return {
-            "price_in": self.input,
-            "price_out": self.output,
-            "price_date": self.date,
-            "price_source": self.source,
-            "price_cache_read": self.cache_read,
-            "price_cache_write": self.cache_write,
-            "price_up_to": self.up_to,
-        }
+        plain = {name: getattr(self, rate) for rate, name in _RATES.items()}
+        dear = {f"{name}_beyond": getattr(self.beyond, rate, None) for rate, name in _RATES.items()}
+        about = {"price_date": self.date, "price_source": self.source, "price_up_to": self.up_to}
+        return plain | about | dear
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The price as keys of a model of the pool."""
+        keys = {name: usd for name, usd in self.columns.items() if not name.endswith("_beyond")}
+        if self.beyond is not None:
+            dear = {name: getattr(self.beyond, rate) for rate, name in _RATES.items()}
+            known = {name: usd for name, usd in dear.items() if usd is not None}
+            keys["price_up_to"] = {"tokens": self.up_to, **known}
+        return keys
 
     @property
     def known(self) -> bool:
@@ -84,6 +94,11 @@ class Price:
     def free(self) -> bool:
         """Whether it is stated as 0, as of a model on one's own machine."""
         return self.input == 0 and self.output == 0
+
+    @property
+    def paid(self) -> bool:
+        """Whether a price above 0 is stated: a cost of 0 is then no bill."""
+        return bool(self.input or self.output)
 
     def of(
         self,
@@ -104,7 +119,8 @@ class Price:
         if self.input is None or self.output is None:
             return None
         if self.up_to is not None and prompt_tokens > self.up_to:
-            return None
+            counts = prompt_tokens, completion_tokens, cache_read, cache_write
+            return self.at(prompt_tokens).of(*counts)
         fresh, cached = prompt_tokens - (cache_read or 0) - (cache_write or 0), 0.0
         for tokens, price in ((cache_read, self.cache_read), (cache_write, self.cache_write)):
             if tokens:
@@ -116,12 +132,33 @@ class Price:
             return None
         return (fresh * self.input + cached + completion_tokens * self.output) / 1e6
 
+    def at(self, prompt_tokens: float) -> Price:
+        """The prices of calls with prompts of this length, for sums over several of them."""
+        beyond = self.up_to is not None and prompt_tokens > self.up_to
+        return (self.beyond or Price()) if beyond else replace(self, up_to=None, beyond=None)
+
     @property
     def dearest(self) -> Price:
         """The price of calls whose prompts are written to the cache, where that costs more."""
+        price = self
+        if self.beyond is not None:  # never below: a worst case counts more tokens than there are
+            dear = self.beyond.dearest
+            both = {
+                rate: None if None in (a, b) else max(a, b)
+                for rate in ("input", "output")
+                for a, b in [(getattr(self, rate), getattr(dear, rate))]
+            }
+            price = replace(self, beyond=replace(dear, **both))
         if self.input is None or self.cache_write is None:
-            return self
-        return replace(self, input=max(self.input, self.cache_write))
+            return price
+        return replace(price, input=max(self.input, self.cache_write))
+
+
+#: Prices of tokens → their columns.
+_RATES = {
+    "input": "price_in", "output": "price_out",
+    "cache_read": "price_cache_read", "cache_write": "price_cache_write",
+}  # fmt: skip
 
 
 def cost_of(usage: Usage, price: Price) -> tuple[float | None, str | None]:
@@ -135,7 +172,7 @@ def cost_of(usage: Usage, price: Price) -> tuple[float | None, str | None]:
         return cost_usd, "provider"
     if by_table is not None:
         return by_table, "price_table"
-    if cost_usd is None or (cost_usd == 0 and price.known and (price.input or price.output)):
+    if cost_usd is None or (cost_usd == 0 and price.paid):
         return None, None
     return cost_usd, "provider"
 
@@ -219,7 +256,7 @@ def counted(usage: Usage, price: Price, least: LeastUsage | None = None) -> floa
         )  # fmt: skip
     if by_table is None:
         # Without a price nothing can be held against the provider's own figure.
-        return None if price.known else usage.cost_usd
+        return None if price.known or price.paid else usage.cost_usd
     return max(by_table, usage.cost_usd or 0.0)
 
 

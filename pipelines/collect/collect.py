@@ -85,7 +85,7 @@ _SAME = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
 
 def cost_by_price(attempt: Attempt, price: Price) -> dict[str, Any]:
     """The cost by the recipe's price, which may be newer than the one at the time of asking."""
-    if attempt.cost_source == "provider":
+    if attempt.cost_source == "provider" and (attempt.cost_usd or not price.paid):
         return {"cost_usd": attempt.cost_usd, "cost_source": "provider"}
     whole = None
     if attempt.usable:

@@ -25,12 +25,9 @@ from urllib.parse import urlsplit
 from routeyard.pipelines.collect.reply import (
     CallFault,
     ModelReply,
-    Usage,
-    error_names,
-    from_status,
+    fault_of,
     read_json,
     reply_from,
-    usage_in,
 )
 from routeyard.pipelines.collect.request import address_of
 from routeyard.schemas.errors import BadInput
@@ -422,9 +419,11 @@ def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) 
 
 def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> CallFault:
     """The fault that an HTTP status and its body mean."""
-    message, code, usage = _said(body)
-    fault = from_status(status, message or f"HTTP {status}", code_name=code, retry_after=wait)
-    fault.usage = usage
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        data = body[:100_000].decode("utf-8", "replace")
+    fault = fault_of(data, status, wait=wait)
     if 300 <= status < 400:
         fault = CallFault(
             "redirect",
@@ -440,20 +439,6 @@ def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> 
             raise fault
     except CallFault as clean:
         return clean
-
-
-def _said(body: bytes) -> tuple[str, str | None, Usage | None]:
-    """Message, code and usage of an error body, as far as it can be read."""
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
-        return body[:100_000].decode("utf-8", "replace"), None, None
-    error = data.get("error", data) if isinstance(data, dict) else data
-    if not isinstance(error, dict):
-        return str(error), None, None
-    usage = usage_in(data) if isinstance(data, dict) else None
-    message = error.get("message") or error.get("detail") or error
-    return str(message), error_names(error), usage
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

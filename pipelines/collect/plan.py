@@ -231,12 +231,14 @@ def estimate(
     answers = missing.sum(axis=1)
     prompt_tokens = int(np.ceil((each * answers).sum()))
     completion, completion_source = _completion(int(answers.sum()), settings, metered)
-    # Without `price_up_to`: the counts are sums over calls.
-    price = replace(Price.of_model(model), up_to=None)
+    # Counts are sums over calls: their price is that of the mean prompt, at worst of the longest.
+    stated, calls = Price.of_model(model), max(1, int(answers.sum()))
+    price = stated.at(prompt_tokens / calls)
     limit = settings.max_tokens or model.context_window
     encoded = np.asarray(pc.binary_length(prompts.cast(pa.binary())), dtype=np.float64)
     encoded += len((asks.system or "").encode())
-    most = int(((encoded + pictures + 2 * TEMPLATE_TOKENS) * answers).sum())
+    longest = encoded + pictures + 2 * TEMPLATE_TOKENS
+    most = int((longest * answers).sum())
     return Estimate(
         prompt_tokens_each=each,
         prompt_tokens=prompt_tokens,
@@ -250,7 +252,7 @@ def estimate(
             if completion_source == "typical"
             else None
         ),
-        worst_cost_usd=price.dearest.of(
+        worst_cost_usd=stated.dearest.at(longest[answers > 0].max(initial=0)).of(
             most, None if limit is None else limit * int(answers.sum())
         ),
     )

@@ -1,4 +1,7 @@
-"""List prices, dated price tables, and costs under another table without a call."""
+"""Prices of models: the recipe's own, else a dated table's, else the list of `genai-prices`.
+
+`reprice` computes costs under another table. All costs are those of `Price.of`.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,18 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel, Field, PositiveInt, ValidationError, field_validator
 
 from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common.errors import few
@@ -24,9 +29,6 @@ from routeyard.pipelines.common.untrusted import short_text
 from routeyard.schemas import MODELS, RESPONSES
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
-
-if TYPE_CHECKING:
-    from decimal import Decimal
 
 # List prices of providers' models, as the package `genai-prices` holds them; nothing is fetched.
 #
@@ -46,7 +48,7 @@ _TAKEN = {
     "cache_write_mtok": "cache_write",
 }
 #: What else may be charged for a text; a model that charges it has no price by these tokens.
-_BESIDE = ("requests_kcount", "input_mchars", "output_reasoning_mtok", "output_citation_mtok")
+_BESIDE = {"requests_kcount", "input_mchars", "output_reasoning_mtok", "output_citation_mtok"}
 #: Companies whose customers name their deployments, so that a name is no model.
 _OWN_NAMES = ("azure", "databricks", "modal")
 
@@ -60,27 +62,26 @@ def with_list_prices(pool: Pool, *, batch: bool = False) -> Pool:
     Args:
         batch: The models are asked by batch files, which have separate prices.
     """
-    unpriced = [model for model in pool.models if _lacks_price(model) and _provider(model, pool)]
-    if not unpriced:
-        return pool
-    result = {
-        model.model_id: price.columns
-        for model in unpriced
-        if (price := list_price(_provider(model, pool), _called(model), batch=batch))
+
+    def listed(model: Model) -> Price | None:
+        if model.simulated or model.relay is not None:
+            return None
+        name = model.endpoint_model or model.model_id
+        return list_price(_provider(model, pool), name, batch=batch)
+
+    return _where_unpriced(pool, listed)
+
+
+def _where_unpriced(pool: Pool, find: Callable[[Model], Price | None]) -> Pool:
+    """The pool with these prices where a model states none; itself where none is found."""
+    found = {
+        model.model_id: price.stated
+        for model in pool.models
+        if model.price_in is None and model.price_out is None
+        if (price := find(model)) is not None
     }
-    models = [model.model_copy(update=result.get(model.model_id, {})) for model in pool.models]
-    return pool.model_copy(update={"models": models})
-
-
-def _lacks_price(model: Model) -> bool:
-    return (
-        model.price_in is None and model.price_out is None
-        and not model.simulated and model.relay is None
-    )  # fmt: skip
-
-
-def _called(model: Model) -> str:
-    return model.endpoint_model or model.model_id
+    models = [model.model_copy(update=found.get(model.model_id, {})) for model in pool.models]
+    return pool.model_copy(update={"models": models}) if found else pool
 
 
 def _provider(model: Model, pool: Pool) -> str | None:
@@ -108,22 +109,17 @@ def list_price(provider: str | None, model: str, *, batch: bool = False) -> Pric
         model: Its name at the provider, exact but for capitals.
         batch: Its price by batch files instead of the standard one.
     """
-    day, result = day_of_list(), listed_model(provider, model)
-    prices = None if result is None or day is None else _prices(result[1], day, batch)
-    if result is None or prices is None:
-        return None
-    source = f"genai-prices {_version()}, {result[0]}/{result[1].id}" + (", batch" if batch else "")
-    return Price(date=day, source=source, **prices)
-
-
-def listed_model(provider: str | None, model: str) -> tuple[str, Any] | None:
-    """Id of an exact provider and the package's entry of its exact model; None where not listed."""
-    company = None if provider is None or day_of_list() is None else _company(provider)
-    if company is None:
+    day = day_of_list()
+    company = None if provider is None or day is None else _company(provider)
+    if company is None or day is None:
         return None
     exact = [item for item in company.models if model.lower() in set(_names(item))]
     # Two entries that name one model contradict each other or follow each other: not one price.
-    return (company.id, exact[0]) if len(exact) == 1 else None
+    rates = _rates(exact[0], day, batch) if len(exact) == 1 else None
+    if rates is None:
+        return None
+    source = f"genai-prices {_version()}, {company.id}/{exact[0].id}" + (", batch" if batch else "")
+    return Price(date=day, source=source, **rates)
 
 
 def day_of_list() -> str | None:
@@ -150,12 +146,12 @@ def from_list(pool: Pool) -> list[str]:
 
 def stale_prices(pool: Pool, today: date | None = None) -> list[str]:
     """A sentence for each day and source of prices in a pool that are stale."""
-    aged: dict[tuple[int, str, str], list[str]] = {}
+    aged: dict[tuple[int, str, str], list[str]] = defaultdict(list)
     for model in pool.models:
         age = None if model.simulated else stale(model.price_date, today)
         if age is not None:
             source = model.price_source or "the recipe"
-            aged.setdefault((age, str(model.price_date), source), []).append(model.model_id)
+            aged[age, str(model.price_date), source].append(model.model_id)
     return [
         f"prices of {few(names)} are "
         f"{age} days old (read {day}, {source}); more than {STALE_DAYS} days: read them again"
@@ -173,20 +169,20 @@ def _version() -> str:
         return ""
 
 
-@cache
-def _companies() -> tuple[Any, ...]:
-    from genai_prices.data import providers
-
-    return tuple(providers)
-
-
 def _company(provider: str) -> Any:
     """The package's provider of this id or address; None where none or several fit."""
-    if "://" not in provider:
-        fitting = [company for company in _companies() if company.id == provider.lower()]
-    else:
-        fitting = [company for company in _companies() if _serves(company.api_pattern, provider)]
-    fitting = [item for item in fitting if item.id not in _OWN_NAMES]
+    from genai_prices.data import providers
+
+    fitting = [
+        company
+        for company in providers
+        if company.id not in _OWN_NAMES
+        if (
+            _serves(company.api_pattern, provider)
+            if "://" in provider
+            else company.id == provider.lower()
+        )
+    ]
     # Of `openai` and `openai-decisions`, which share an address, the one whose id is the other's
     # beginning is the plain API.
     first = [item for item in fitting if all(x.id.startswith(item.id) for x in fitting)]
@@ -213,43 +209,63 @@ def _names(model: Any) -> Iterator[str]:
         parts.extend(getattr(part, "or_", ()))
 
 
-def _prices(model: Any, day: str, batch: bool) -> dict[str, Any] | None:
+def _rates(model: Any, day: str, batch: bool) -> dict[str, Any] | None:
     """A model's prices on a day; None where they depend on the hour, or on more than tokens."""
     hours = [datetime.fromisoformat(day).replace(hour=hour, tzinfo=UTC) for hour in range(24)]
     context = {"processing": "batch"} if batch else None
     if batch and not any(item.when == context for item in model.price_variants or ()):
         return None
-    stated = [_plain(model.get_prices(hour, context)) for hour in hours]
-    prices = stated[0]
-    if any(other != prices for other in stated) or prices.keys() & set(_BESIDE):
+    stated = [model.get_prices(hour, context) for hour in hours]
+    prices = {name: price for name, price in vars(stated[0]).items() if price is not None}
+    if any(other != stated[0] for other in stated) or prices.keys() & _BESIDE:
         return None
     if not {"input_mtok", "output_mtok"} <= prices.keys():
         return None
-    result = {name: float(_base(prices[key])) for key, name in _TAKEN.items() if key in prices}
-    starts = [tier.start for price in prices.values() for tier in getattr(price, "tiers", ())]
-    return result | ({"up_to": min(starts)} if starts else {})
+    return _by_length({_TAKEN[key]: price for key, price in prices.items() if key in _TAKEN})
 
 
-def _plain(prices: Any) -> dict[str, Any]:
-    return {name: price for name, price in vars(prices).items() if price is not None}
-
-
-def _base(price: Any) -> Decimal:
-    base: Decimal = getattr(price, "base", price)
-    return base
+def _by_length(prices: Mapping[str, Any]) -> dict[str, Any]:
+    """The package's prices as those of `Price`, with what a longer prompt costs."""
+    rates: dict[str, Any] = {name: float(getattr(p, "base", p)) for name, p in prices.items()}
+    tiers = {name: getattr(price, "tiers", []) for name, price in prices.items()}
+    starts = {tier.start for listed in tiers.values() for tier in listed}
+    if starts:
+        rates["up_to"] = min(starts)
+    if len(starts) == 1:  # of several the second has no place here, and is unknown
+        dear: dict[str, Any] = {n: float(t[0].price) if t else rates[n] for n, t in tiers.items()}
+        rates["beyond"] = Price(**dear)
+    return rates
 
 
 # Dated price tables: from a file, or from a provider's model list in OpenRouter's form.
-#
-# A file is YAML, JSON or CSV with rows of `model_id`, `price_in`, `price_out` (USD
-# per million tokens), `price_date` and, if known, `price_source`, `price_cache_read`,
-# `price_cache_write`, `price_up_to` (tokens of the longest prompt it holds for); or the JSON that
-# `GET /models` of OpenRouter answers (USD per token, as text), which needs the day
-# it was read.
 
 _MOST_BYTES = 50_000_000
-#: USD per million tokens: a dollar for each. Sums of what is dearer are no numbers any more.
-_DEAREST = 1_000_000.0
+#: USD per million tokens, at most a dollar for each: sums of more are no numbers any more.
+_Usd = Annotated[float | None, Field(ge=0, le=1_000_000.0, allow_inf_nan=False)]
+
+
+class _Row(BaseModel, coerce_numbers_to_str=True):
+    """A row of a price table: USD per million tokens."""
+
+    model_id: Annotated[str, Field(min_length=1)]
+    price_in: _Usd = None
+    price_out: _Usd = None
+    price_date: date
+    price_source: str | None = None
+    price_cache_read: _Usd = None
+    price_cache_write: _Usd = None
+    price_up_to: PositiveInt | None = None
+    price_in_beyond: _Usd = None
+    price_out_beyond: _Usd = None
+    price_cache_read_beyond: _Usd = None
+    price_cache_write_beyond: _Usd = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_written(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("true and false are no prices")
+        return None if value == "" else value
 
 
 class PriceTable(dict[str, Price]):
@@ -257,14 +273,11 @@ class PriceTable(dict[str, Price]):
 
     def find(self, *names: str | None) -> Price | None:
         """Price under the first of these names that is listed."""
-        for name in names:
-            if name is not None and name in self:
-                return self[name]
-        return None
+        return next((self[name] for name in names if name is not None and name in self), None)
 
 
 def read_prices(path: Path, *, read_on: str | None = None) -> PriceTable:
-    """Read a price file.
+    """Read a price file: YAML, JSON or CSV with the rows of `_Row`, or OpenRouter's list of models.
 
     Args:
         read_on: Day the prices were read (ISO 8601), for rows that give none.
@@ -272,7 +285,6 @@ def read_prices(path: Path, *, read_on: str | None = None) -> PriceTable:
     Raises:
         BadInput: the file cannot be read, or a row has no date or no valid price.
     """
-
     try:
         text = short_text(path, _MOST_BYTES)
         data: Any
@@ -283,7 +295,7 @@ def read_prices(path: Path, *, read_on: str | None = None) -> PriceTable:
         else:
             data = read_text(text, where=str(path))
     except (OSError, ValueError, RecursionError) as error:
-        raise _unreadable(path, str(error)) from None
+        raise _unreadable(str(path), str(error)) from None
     return prices_from(data, where=str(path), read_on=read_on, source=path.name)
 
 
@@ -291,38 +303,46 @@ def prices_from(
     data: Any, *, where: str, read_on: str | None = None, source: str | None = None
 ) -> PriceTable:
     """Prices from decoded rows, `{prices: rows}` or OpenRouter's `{data: models}`."""
-    if isinstance(data, dict) and isinstance(data.get("data"), list):
-        rows: Iterable[Any] = (_openrouter(entry) for entry in data["data"])
-    elif isinstance(data, dict) and isinstance(data.get("prices"), list):
-        rows = data["prices"]
-    elif isinstance(data, list):
-        rows = data
-    else:
-        raise _unreadable(Path(where), "no list of prices in it")
+    rows = data
+    if isinstance(data, dict):
+        listed = data.get("data")
+        rows = list(map(_openrouter, listed)) if isinstance(listed, list) else data.get("prices")
+    if not isinstance(rows, list):
+        raise _unreadable(where, "no list of prices in it")
     table = PriceTable()
     days: dict[tuple[str, str | None], tuple[float | None, float | None]] = {}
-    for number, row in enumerate(rows):
-        if row is None:
+    for number, said in enumerate(rows):
+        if said is None:
             continue
-        if not isinstance(row, Mapping) or not row.get("model_id"):
-            raise _bad_row(where, number, "has no 'model_id'")
-        price = Price(
-            input=_usd(row.get("price_in"), where, number),
-            output=_usd(row.get("price_out"), where, number),
-            date=_day(row.get("price_date") or read_on, where, number),
-            source=str(row.get("price_source") or source or where),
-            cache_read=_usd(row.get("price_cache_read"), where, number),
-            cache_write=_usd(row.get("price_cache_write"), where, number),
-            up_to=_tokens(row.get("price_up_to"), where, number),
-        )
-        model, usd = str(row["model_id"]), (price.input, price.output)
+        row = _row(said, f"row {number}", where, read_on)
+        price = Price.of_row(row | {"price_source": row["price_source"] or source or where})
+        model, usd = row["model_id"], (price.input, price.output)
         known = table.get(model)
         if days.setdefault((model, price.date), usd) != usd:
-            raise _bad_row(where, number, f"gives {model!r} another price for one day")
+            raise _bad_row(f"row {number} gives {model!r} another price for one day", where)
         # Of several dates the newest counts.
         if known is None or (known.date or "") <= (price.date or ""):
             table[model] = price
     return table
+
+
+def _row(said: Any, name: str, where: str, read_on: str | None) -> dict[str, Any]:
+    """A row of a table, checked."""
+    if not isinstance(said, Mapping):
+        raise _bad_row(f"{name} has no 'model_id'", where)
+    day = said.get("price_date") or read_on
+    try:
+        row = _Row.model_validate({**said, "price_date": str(day)[:10]})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key, value, why = first["loc"][0], first["input"], first["msg"]
+        what = f"{name} has the price {value!r} in {key!r}: {why}"
+        if key == "price_date":
+            what = f"{name} has no day its price was read ({day!r})"
+        elif key == "model_id":
+            what = f"{name} has no 'model_id'"
+        raise _bad_row(what, where) from None
+    return row.model_dump(mode="json")
 
 
 def fetch_prices(provider: Provider, *, read_on: str) -> PriceTable:
@@ -348,24 +368,9 @@ def fetch_prices(provider: Provider, *, read_on: str) -> PriceTable:
     return prices_from(data, where=url, read_on=read_on, source=url)
 
 
-def priced(pool: Pool, tables: Mapping[str | None, PriceTable]) -> Pool:
-    """The pool with prices where a model states none.
-
-    Args:
-        tables: Provider name → its table; null → the table for all.
-    """
-    return pool.model_copy(update={"models": [_priced(m, pool, tables) for m in pool.models]})
-
-
-def _priced(model: Model, pool: Pool, tables: Mapping[str | None, PriceTable]) -> Model:
-    if model.price_in is not None or model.price_out is not None:
-        return model
-    served_by = model.provider or (pool.providers[0].name if len(pool.providers) == 1 else None)
-    for table in (tables.get(served_by), tables.get(None)):
-        price = table.find(model.endpoint_model, model.model_id) if table else None
-        if price is not None:
-            return model.model_copy(update=price.columns)
-    return model
+def priced(pool: Pool, table: PriceTable) -> Pool:
+    """The pool with a table's prices where a model states none."""
+    return _where_unpriced(pool, lambda model: table.find(model.endpoint_model, model.model_id))
 
 
 def _openrouter(entry: Any) -> dict[str, Any] | None:
@@ -391,55 +396,22 @@ def _per_million(value: Any) -> float | None:
     return round(price * 1e6, 9) if math.isfinite(price) and price >= 0 else None
 
 
-def _usd(value: Any, where: str, number: int) -> float | None:
-    if value is None or value == "":
-        return None
-    try:
-        price = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        price = math.nan
-    if not 0 <= price <= _DEAREST:  # not a number either
-        raise _bad_row(where, number, f"has the price {value!r}")
-    return price
-
-
-def _tokens(value: Any, where: str, number: int) -> int | None:
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool) or not str(value).isascii() or not str(value).isdecimal():
-        raise _bad_row(where, number, f"has the 'price_up_to' {value!r}, which is no token count")
-    return int(value)
-
-
-def _day(value: Any, where: str, number: int) -> str:
-    try:
-        return date.fromisoformat(str(value)[:10]).isoformat()
-    except ValueError:
-        raise _bad_row(where, number, f"has no day its price was read ({value!r})") from None
-
-
-def _bad_row(where: str, number: int, what: str) -> BadInput:
+def _bad_row(what: str, where: str) -> BadInput:
     return BadInput(
-        f"row {number} {what}",
+        what,
         where=where,
         next_step="a row is model_id, price_in, price_out (USD per million tokens), "
         "price_date; for a list without dates give --date",
     )
 
 
-def _unreadable(path: Path, why: str) -> BadInput:
+def _unreadable(where: str, why: str) -> BadInput:
     return BadInput(
         f"the price table cannot be read: {why}",
-        where=str(path),
+        where=where,
         next_step="give a CSV with the columns model_id, price_in, price_out, price_date, such "
         "rows in YAML or JSON as a list or under 'prices:', or OpenRouter's list of models",
     )
-
-
-_REPRICED = Path(__file__).with_name("reprice.sql")
-_PRICE_COLUMNS = (
-    "model_id", "price_in", "price_out", "price_cache_read", "price_cache_write", "price_up_to",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -457,6 +429,12 @@ class Repriced:
     figures: list[dict[str, Any]]
 
 
+#: What a cost is computed from.
+_COUNTS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
+#: Answers that are priced at once.
+_ROWS = 65_536
+
+
 def reprice(
     responses: pa.Table, models: pa.Table, prices: PriceTable, names: dict[str, str] | None = None
 ) -> Repriced:
@@ -472,40 +450,33 @@ def reprice(
         models: `models` table.
         names: model_id → name in the table, where it differs.
     """
-    import duckdb
-
-    names = names or {}
-    result = {
-        row["model_id"]: prices.find(row["model_id"], names.get(row["model_id"]))
-        for row in models.to_pylist()
+    asked = models.sort_by("model_id").to_pylist()
+    listed = {
+        row["model_id"]: price
+        for row in asked
+        if (price := prices.find(row["model_id"], (names or {}).get(row["model_id"]))) is not None
     }
-    listed = {model_id: price for model_id, price in result.items() if price is not None}
-    priced = pa.Table.from_pylist(
-        [{"model_id": name, **price.columns} for name, price in listed.items()],
-        schema=pa.schema([MODELS.schema.field(name) for name in _PRICE_COLUMNS]),
-    )
-    with duckdb.connect() as connection:
-        connection.register("priced", priced)
-        connection.register(
-            "responses", responses.append_column("place", pa.array(range(len(responses))))
-        )
-        table = connection.sql(_REPRICED.read_text(encoding="utf-8")).to_arrow_table()
-    costs = {
-        "model_id": table.column("model_id"),
-        "before": responses.column("cost_usd"),
-        "after": table.column("cost_usd"),
-    }
+    after: list[float | None] = []
+    for batch in responses.select(["model_id", "cost_usd", *_COUNTS]).to_batches(_ROWS):
+        for name, stated, *counts in zip(*batch.to_pydict().values(), strict=True):
+            after.append(listed[name].of(*counts) if name in listed else stated)
+    costs = pa.array(after, pa.float64())
+    new = pc.is_in(responses["model_id"], pa.array([*listed], pa.string()))
+    source = pc.if_else(new, "price_table", responses["cost_source"])
+    table = responses
+    for name, column in (
+        ("cost_usd", costs),
+        ("cost_source", pc.if_else(costs.is_valid(), source, None)),
+    ):
+        table = table.set_column(table.column_names.index(name), name, column)
+    usd = {"model_id": table["model_id"], "before": responses["cost_usd"], "after": costs}
     null = pc.CountOptions("only_null")
     wanted: list[Any] = [([], "count_all"), ("before", "sum"), ("after", "sum")]
     wanted += [("before", "count", null), ("after", "count", null)]
-    summed = pa.table(costs).group_by("model_id", use_threads=False).aggregate(wanted).to_pylist()
+    summed = pa.table(usd).group_by("model_id", use_threads=False).aggregate(wanted).to_pylist()
     of_model = {row["model_id"]: row for row in summed}
-    new_models = MODELS.from_rows(
-        row | (price.columns if (price := listed.get(row["model_id"])) else {})
-        for row in models.to_pylist()
-    )
     figures = []
-    for row in models.sort_by("model_id").to_pylist():
+    for row in asked:
         mine, price = of_model.get(row["model_id"], {}), listed.get(row["model_id"])
         figures.append(
             {
@@ -520,4 +491,5 @@ def reprice(
                 "kept": price is None,
             }
         )
-    return Repriced(RESPONSES.conform(table), new_models, figures)
+        row |= {} if price is None else price.columns
+    return Repriced(RESPONSES.conform(table), MODELS.from_rows(asked), figures)

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common import files
-from routeyard.pipelines.common.errors import RecordedError
+from routeyard.pipelines.common import mapping as reading
+from routeyard.pipelines.common.errors import RecordedError, SourceError
 from routeyard.pipelines.common.mapping import Sparse, compile_field, expression, is_column, text_of
-from routeyard.pipelines.common.usage import MOST_TOKENS
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.questions import same_words
 from routeyard.schemas.recipe import Recorded
 from routeyard.schemas.statuses import ANSWERLESS, GIVEN, STATUSES, attempt_status, response_status
 
-# One row of a recording, read by its mapping; and whether its prompt asks what the recipe asks.
-
-#: Words that are scores.
-_AS_SCORE = {"true": 1.0, "false": 0.0}
-#: What every row has to say.
+#: What every row has to say, and what is read as text.
 NEEDED = ("query", "model")
-#: What is read as text.
 _TEXTS = (*NEEDED, "text")
+#: Ids and places that a note or an error shows; rows that become a batch of responses.
+_SHOWN, _BATCH = 3, 20_000
+#: (query_id, model_id, sample)
+Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,63 +46,35 @@ class RecipeQuestion:
     scorer: str = ""
 
 
-class RecordedRowReader:
-    """Reads the rows of one file; `sparse`, of all files of the entry, counts keys left out."""
+def asks_the_same(sent: Any, asked: RecipeQuestion) -> bool:
+    """Whether a recorded prompt asks the recipe's question, whatever text is around it.
 
-    def __init__(self, entry: Recorded, path: Path, sparse: Sparse):
-        self._fields, self._read, self._sparse = entry.fields, {}, sparse
-        self._columns: dict[str, str] = {}
-        for name, text in entry.fields.model_dump(exclude_none=True).items():
-            read = compile_field(text, where=f"{path.name}, fields.{name}")
-            self._read[name] = sparse.reader(name, read, needed=name in NEEDED)
-            if is_column(text):
-                self._columns[name] = text
+    Case and space do not count. Where some of the options are beside the question, all have to.
 
-    def read(self, row: Mapping[str, Any], place: str) -> dict[str, Any]:
-        """Field → value of every mapped field.
-
-        Raises:
-            RecordedError: the row names no question or no model, or its answer is no text.
-            RecipeError: a mapping fails, or the row lacks a needed key.
-        """
-        said = self._said(row)
-        for name in NEEDED:
-            if said[name] is None or said[name] == "":
-                raise RecordedError(
-                    f"a row names no {'question' if name == 'query' else 'model'}",
-                    where=f"{place}, fields.{name}",
-                    next_step="give it one, or take the row out of the file",
-                )
-        for name in _TEXTS:
-            if (value := said.get(name)) is not None and type(value) is not str:
-                mapped = getattr(self._fields, name)
-                said[name] = text_of(value, mapped, name, place, error=RecordedError)
-        return said
-
-    def _said(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Field → value; at once where the mapping names columns and the row has all of them."""
-        if len(self._columns) == len(self._read):
-            try:
-                said = {
-                    name: None
-                    if isinstance(value := row[column], float) and value != value
-                    else value
-                    for name, column in self._columns.items()
-                }
-            except KeyError:  # a key within a key, or one that the row leaves out
-                pass
-            else:
-                self._sparse.whole(self._columns)
-                return said
-        return {name: of(row) for name, of in self._read.items()}
-
-
-def answer_of(value: str | None, *, csv: bool) -> str | None:
-    """An answer, or None where the file has none: null or an empty cell of a CSV.
-
-    Elsewhere an empty text is what the model answered; a CSV cannot tell it from no answer.
+    Args:
+        sent: A text, or a list of chat messages.
     """
-    return None if value == "" and csv else value
+    text, question = same_words(_words_of(sent)), same_words(asked.question)
+    if text in (question, same_words(asked.prompt)):
+        return True
+    if question not in text:
+        return False
+    around = text.replace(question, " ")
+    options = map(same_words, asked.choices)
+    there = [re.search(rf"(?<!\w){re.escape(option)}(?!\w)", around) for option in options]
+    return all(there) or not any(there)
+
+
+def _words_of(sent: Any) -> str:
+    """The words of a prompt: a text, a message with `content`, or a list of either."""
+    if isinstance(sent, Mapping):
+        return _words_of(sent.get("content", sent.get("text", "")))
+    if isinstance(sent, str) or not isinstance(sent, Iterable):
+        return str(sent)
+    return "\n".join(_words_of(part) for part in sent)
+
+
+# What a row says of an answer.
 
 
 def recorded_status(
@@ -126,30 +97,26 @@ def recorded_status(
         )
     except LookupError as error:
         bad = str(error.args[0])[:60]
+        key = bad if re.fullmatch(r"[A-Za-z][\w.-]*", bad) else json.dumps(bad, ensure_ascii=False)
         raise RecordedError(
             f"the status {bad!r} is not one of {', '.join(STATUSES)}, nor a word for one",
             where=f"{place}, fields.{'status' if error.args[0] is word else 'finish_reason'}",
             next_step="say what it means, beside `fields` of this file in collect.recorded: "
-            f"statuses: {{{_yaml(bad)}: error}} (or ok, refused, truncated, …)",
+            f"statuses: {{{key}: error}} (or ok, refused, truncated, …)",
         ) from None
     if stated is None and text is None and score is None:
         return None
-    if stated in (None, "ok", "ungraded"):
-        if text is None and score is None:
-            return "ungraded"
-        if response_status("ok", text) == "empty":
-            return "empty"
-        return "ungraded" if score is None and (scorer == GIVEN or stated == "ungraded") else "ok"
-    return stated
+    if stated not in (None, "ok", "ungraded"):
+        return stated
+    if text is None and score is None:
+        return "ungraded"
+    if response_status("ok", text) == "empty":
+        return "empty"
+    return "ungraded" if score is None and (scorer == GIVEN or stated == "ungraded") else "ok"
 
 
-def _yaml(word: str) -> str:
-    """A word as a key of YAML."""
-    return word if re.fullmatch(r"[A-Za-z][\w.-]*", word) else json.dumps(word, ensure_ascii=False)
-
-
-def score_of(value: Any, place: str) -> float | None:
-    """A score in [0, 1], or None where the row says nothing, as NaN does.
+def _value(read: Callable[[Any, str], Any], value: Any, place: str) -> Any:
+    """A score, count or amount, or None where the row says nothing, as NaN does.
 
     Raises:
         RecordedError: it is something else.
@@ -157,128 +124,62 @@ def score_of(value: Any, place: str) -> float | None:
     if value is None:
         return None
     try:
-        score = _AS_SCORE.get(str(value).strip().lower())
-        score = number_of(value, place) if score is None else score
-    except RecordedError:
-        score = -1.0
-    if score is not None and not 0 <= score <= 1:
-        raise RecordedError(
-            f"the score {value!r} is not a number in [0, 1]",
-            where=place,
-            next_step="scale it in the mapping, e.g. score: '{{ rating / 10 }}'",
-        )
-    return score
+        return read(value, place)
+    except SourceError as error:
+        step = "correct the file, or map it in 'fields': null where it means 'unknown'"
+        if read is reading.score:
+            step = "scale it in the mapping, e.g. score: '{{ rating / 10 }}'"
+        raise RecordedError(error.what, where=place, next_step=step) from None
 
 
-def number_of(value: Any, place: str) -> float | None:
-    """A number, or None where the file says nothing: null, NaN, or the empty text of a CSV.
+#: Field of what an answer took → how it is read.
+_MEASURES: dict[str, Callable[[Any, str], Any]] = {
+    "prompt_tokens": reading.count, "completion_tokens": reading.count,
+    "cache_read_tokens": reading.count, "cache_write_tokens": reading.count,
+    "cost_usd": reading.amount, "latency_s": reading.amount, "calls": reading.count,
+}  # fmt: skip
+_UNMEASURED: Mapping[str, None] = dict.fromkeys([*_MEASURES, "cost_source"])
 
-    Raises:
-        RecordedError: it is no number, or without end.
+
+def _took(
+    said: Mapping[str, Any], score: float | None, price: Price, place: str
+) -> Mapping[str, Any]:
+    """What an answer took: tokens, USD, seconds and calls, as columns.
+
+    A zero beside an answer is unknown: nobody measured it, and it is not free.
     """
-    if value is None or value == "":
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _no_number(value, place) from error
-    if math.isinf(number):
-        raise _no_number(value, place)
-    return None if math.isnan(number) else number
-
-
-def count_of(value: Any, place: str) -> int | None:
-    """The same as a whole number of tokens.
-
-    Raises:
-        RecordedError: it is true or false, below zero, no whole number, or more than a call takes.
-    """
-    if value is None:
-        return None
-    number = amount_of(value, place)
-    if number is not None and (number != int(number) or number > MOST_TOKENS):
-        raise RecordedError(
-            f"expected a whole number of tokens; found {str(value)[:60]!r}",
-            where=place,
-            next_step="name the column of the tokens, or scale it in 'fields'",
-        )
-    return None if number is None else int(number)
-
-
-def amount_of(value: Any, place: str) -> float | None:
-    """The same as an amount, such as seconds or dollars.
-
-    Raises:
-        RecordedError: it is true or false, or below zero.
-    """
-    if value is None:
-        return None
-    number = number_of(value, place)
-    if isinstance(value, bool) or (number is not None and number < 0):
-        raise RecordedError(
-            f"expected an amount of 0 or more; found {value!r}",
-            where=place,
-            next_step="where it means 'unknown', map it to null in 'fields'",
-        )
-    return number
-
-
-Amount = TypeVar("Amount", int, float)
-
-
-def measured(value: Amount | None, answered: bool) -> Amount | None:
-    """The value, or None where it is 0 beside an answer: nobody measured it, and it is not free."""
-    return None if answered and value == 0 else value
-
-
-def _no_number(value: Any, place: str) -> RecordedError:
-    return RecordedError(
-        f"{value!r} is not a number", where=place, next_step="correct 'fields' or the file"
-    )
-
-
-def asks_the_same(sent: Any, asked: RecipeQuestion) -> bool:
-    """Whether a recorded prompt asks the recipe's question, whatever text is around it.
-
-    Case and space do not count. Where some of the options are beside the question, all have to.
-
-    Args:
-        sent: A text, or a list of chat messages.
-    """
-    text, question = same_words(_text(sent)), same_words(asked.question)
-    if text in (question, same_words(asked.prompt)):
-        return True
-    if question not in text:
-        return False
-    around = text.replace(question, " ")
-    there = [_stands_in(same_words(choice), around) for choice in asked.choices]
-    return all(there) or not any(there)
-
-
-def _stands_in(choice: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", text) is not None
-
-
-def _text(sent: Any) -> str:
-    """The words of a prompt: a text, a message with `content`, or a list of either."""
-    if isinstance(sent, Mapping):
-        return _text(sent.get("content", sent.get("text", "")))
-    if isinstance(sent, str) or not isinstance(sent, Iterable):
-        return str(sent)
-    return "\n".join(_text(part) for part in sent)
+    if _MEASURES.keys().isdisjoint(said):
+        return _UNMEASURED
+    took = {name: _value(read, said.get(name), place) for name, read in _MEASURES.items()}
+    if said["status"] not in ANSWERLESS:
+        answered = bool(said["text"] or score)
+        named = ["prompt_tokens", "latency_s", *["completion_tokens"] * answered]
+        for name in [*named, *["cost_usd"] * (not price.free)]:
+            took[name] = took[name] or None
+    cost, source = took["cost_usd"], "provider"
+    if cost is None:
+        prompt, completion, read, write, *_ = took.values()
+        cost, source = price.of(prompt, completion, read, write), "price_table"
+    return took | {"cost_usd": cost, "cost_source": None if cost is None else source}
 
 
 # Answers that recordings hold more than once: all are counted, and none is merged silently.
 
-#: (query_id, model_id, sample)
-Key = tuple[str, str, int]
-#: Places that a note or an error shows.
-_SHOWN = 3
 _KEPT = {
     "first": "the first of each counts",
     "last": "the last of each counts",
     "missing": "those pairs have no answer",
 }
+
+
+@dataclass(slots=True)
+class _Repeats:
+    """Rows of one recording that repeat an earlier one, or say something else about its pair."""
+
+    policy: str
+    same: int = 0
+    other: int = 0
+    shown: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -288,68 +189,50 @@ class RepeatedRows:
     Attributes:
         seen: Key → (place, hash of what the row says, number of the row among those taken).
         dropped: Numbers of taken rows that a later one replaced or contradicted.
-        same: Recording → rows that repeat an earlier one word for word.
-        other: Recording → rows that say something else about a pair that has an answer.
     """
 
     seen: dict[Key, tuple[str, int, int]] = field(default_factory=dict)
     dropped: set[int] = field(default_factory=set)
-    same: Counter[str] = field(default_factory=Counter)
-    other: Counter[str] = field(default_factory=Counter)
     _contradicted: set[Key] = field(default_factory=set)
-    _shown: dict[str, list[str]] = field(default_factory=dict)
-    _policy: dict[str, str] = field(default_factory=dict)
+    _of: dict[str, _Repeats] = field(default_factory=dict)
     #: Number of a taken row → counts of its file.
     _taken: list[dict[str, int]] = field(default_factory=list)
 
     def take(
-        self,
-        key: Key,
-        said: Mapping[str, Any],
-        place: str,
-        recording: str,
-        policy: str,
-        counts: dict[str, int],
+        self, key: Key, said: Mapping[str, Any], place: str, entry: Recorded, counts: dict[str, int]
     ) -> bool:
         """Whether the row makes a response; counted as `responses`, or as `repeated`.
 
         Args:
-            recording: Path of the entry, as the recipe says it.
-            policy: Its `duplicates`.
             counts: Of the row's file. A later row of another file may change them.
         """
         # What it took to answer may differ between two records of one answer.
         says = hash((said.get("text"), repr(said.get("score")), repr(said.get("finish_reason"))))
-        if key not in self.seen:
-            self._take(key, place, says, counts)
-            return True
-        before, said_before, number = self.seen[key]
-        self._policy[recording] = policy
-        counted = self.same if says == said_before else self.other
-        counted[recording] += 1
-        shown = self._shown.setdefault(recording, [])
-        if len(shown) < _SHOWN:
-            shown.append(f"{place} and {before} (id {said['query']!r}, model {key[1]!r})")
-        if says != said_before and policy not in ("error", "first"):
-            self._drop(number)
-            if policy != "missing" and key not in self._contradicted:
-                self._take(key, place, says, counts)
-                return True
-            self._contradicted.add(key)
-        counts["repeated"] += 1
-        return False
-
-    def _take(self, key: Key, place: str, says: int, counts: dict[str, int]) -> None:
-        self.seen[key] = (place, says, len(self._taken))
-        self._taken.append(counts)
-        counts["responses"] += 1
+        taken = key not in self.seen
+        if not taken:
+            before, said_before, number = self.seen[key]
+            policy = entry.duplicates
+            of = self._of.setdefault(entry.path, _Repeats(policy))
+            other = says != said_before
+            of.other, of.same = of.other + other, of.same + (not other)
+            if len(of.shown) < _SHOWN:
+                of.shown.append(f"{place} and {before} (id {said['query']!r}, model {key[1]!r})")
+            if other and policy not in ("error", "first"):
+                self._drop(number)
+                taken = policy != "missing" and key not in self._contradicted
+                if not taken:
+                    self._contradicted.add(key)
+        counts["responses" if taken else "repeated"] += 1
+        if taken:
+            self.seen[key] = (place, says, len(self._taken))
+            self._taken.append(counts)
+        return taken
 
     def _drop(self, number: int) -> None:
         if number not in self.dropped:
             self.dropped.add(number)
-            counts = self._taken[number]
-            counts["responses"] -= 1
-            counts["repeated"] += 1
+            self._taken[number]["responses"] -= 1
+            self._taken[number]["repeated"] += 1
 
     def check(self) -> list[str]:
         """What to report about them, once all files were read.
@@ -357,67 +240,41 @@ class RepeatedRows:
         Raises:
             RecordedError: a recording whose `duplicates` is `error` has some.
         """
-        for recording, policy in self._policy.items():
-            if policy == "error":
-                raise self._error(recording)
-        return [self._note(recording, policy) for recording, policy in self._policy.items()]
+        notes = []
+        for recording, of in self._of.items():
+            places = "; ".join(of.shown)
+            if of.policy == "error":
+                raise _answered_twice(of, f"{recording}: {places}")
+            says = [f"{of.same:,} rows repeat another word for word and count once"] * bool(of.same)
+            if of.other:
+                what = f"{of.other:,} rows say something else about a pair that has an answer"
+                says.append(f"{what}: {_KEPT[of.policy]}")
+            notes.append(f"{recording}: {'; '.join(says)} ({places})")
+        return notes
 
-    def _error(self, recording: str) -> RecordedError:
-        same, other = self.same[recording], self.other[recording]
-        steps = []
-        if same:
-            steps.append("rows that repeat another can be taken out of the file")
-        if other:
-            steps.append("several answers to one question are samples: map 'fields.sample'")
-        return RecordedError(
-            f"{same + other:,} rows answer what another row has answered: {same:,} repeat it word "
-            f"for word, {other:,} say something else",
-            where=f"{recording}: {'; '.join(self._shown[recording])}",
-            next_step="; ".join(steps) + "; or say with 'duplicates' which one counts: 'first' or "
-            "'last', or 'missing', which leaves pairs with different answers without one",
-        )
 
-    def _note(self, recording: str, policy: str) -> str:
-        same, other = self.same[recording], self.other[recording]
-        note = f"{recording}: "
-        if same:
-            note += f"{same:,} rows repeat another word for word and count once"
-        if other:
-            note += f"{'; ' if same else ''}{other:,} rows say something else about a pair that "
-            note += f"has an answer: {_KEPT[policy]}"
-        return f"{note} ({'; '.join(self._shown[recording])})"
+def _answered_twice(of: _Repeats, where: str) -> RecordedError:
+    steps = ["rows that repeat another can be taken out of the file"] * bool(of.same)
+    if of.other:
+        steps.append("several answers to one question are samples: map 'fields.sample'")
+    return RecordedError(
+        f"{of.same + of.other:,} rows answer what another row has answered: {of.same:,} repeat it "
+        f"word for word, {of.other:,} say something else",
+        where=where,
+        next_step="; ".join(steps) + "; or say with 'duplicates' which one counts: 'first' or "
+        "'last', or 'missing', which leaves pairs with different answers without one",
+    )
 
 
 # One file of recorded answers: rows become responses, and all that is left out is counted.
 
-#: Ids and places that a note or an error shows.
 #: Policy of a status → the status that it becomes, and what the build says.
 _POLICIES = {"missing": "unanswered", "wrong": "truncated", "scored": None,
              **{name: name for name in STATUSES}}  # fmt: skip
 _COUNT_AS = {"missing": "missing", "wrong": "wrong", "scored": "their source scores them",
              **{name: f"`{name}`" for name in STATUSES}}  # fmt: skip
-#: Fields of what an answer took, and the columns of a recording that maps none of them.
-_MEASURES = frozenset(
-    [
-        "prompt_tokens",
-        "completion_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "cost_usd",
-        "latency_s",
-        "calls",
-    ]
-)
-_UNMEASURED: Mapping[str, None] = dict.fromkeys([*sorted(_MEASURES), "cost_source"])
-_COUNTED = (
-    "responses",
-    "missing",
-    "not_asked",
-    "other_models",
-    "prompts",
-    "other_questions",
-    "repeated",
-)
+_COUNTED = ("responses", "missing", "not_asked", "other_models", "prompts", "other_questions",
+            "repeated")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -443,24 +300,125 @@ class RecordedFileReader:
     strangers: list[str] = field(default_factory=list)
     reworded: list[str] = field(default_factory=list)
     ended: Counter[tuple[str, str]] = field(default_factory=Counter)
-    read: RecordedRowReader = field(init=False)
-    policy: dict[str, str] = field(init=False)
-    csv: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.csv = files.format_of(self.path, self.entry.format) == "csv"
-        self.policy = {_as_word(word): what for word, what in self.entry.statuses.items()}
-        self.read = RecordedRowReader(self.entry, self.path, self.sparse)
+    _read: dict[str, Any] = field(default_factory=dict)
+    #: Fields that are mapped to a column as it is.
+    _columns: dict[str, str] = field(default_factory=dict)
+    _policies: dict[str, str] = field(default_factory=dict)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        file = self.path.name
+        for name, text in self.entry.fields.model_dump(exclude_none=True).items():
+            read = compile_field(text, where=f"{self.path.name}, fields.{name}")
+            self._read[name] = self.sparse.reader(name, read, needed=name in NEEDED)
+            if is_column(text):
+                self._columns[name] = text
+        self._policies = {_as_word(word): what for word, what in self.entry.statuses.items()}
         for number, row in enumerate(files.rows(self.path, self.entry.format), 1):
             line = getattr(row, "line", None)
-            place = f"{file}, line {line}" if line else f"{file}, row {number}"
+            place = f"{self.path.name}, {'line' if line else 'row'} {line or number}"
             self.sparse.see(row)
-            response = self._response(self.read.read(row, place), place)
+            response = self._response(self._fields(row, place), place)
             if response is not None:
                 yield response
+
+    def _fields(self, row: Mapping[str, Any], place: str) -> dict[str, Any]:
+        """Field → value of every mapped field.
+
+        Raises:
+            RecordedError: the row names no question or no model, or its answer is no text.
+            RecipeError: a mapping fails, or the row lacks a needed key.
+        """
+        said = None
+        if len(self._columns) == len(self._read):  # at once, where the row has all of them
+            try:
+                said = {name: row[column] for name, column in self._columns.items()}
+                self.sparse.whole(said)
+            except KeyError:  # a key within a key, or one that the row leaves out
+                pass
+        said = said or {name: read(row) for name, read in self._read.items()}
+        for name, value in said.items():
+            if isinstance(value, float) and value != value:
+                said[name] = None
+        for name in NEEDED:
+            if said[name] is None or said[name] == "":
+                raise RecordedError(
+                    f"a row names no {'question' if name == 'query' else 'model'}",
+                    where=f"{place}, fields.{name}",
+                    next_step="give it one, or take the row out of the file",
+                )
+        for name in _TEXTS:
+            if (value := said.get(name)) is not None and type(value) is not str:
+                mapped = getattr(self.entry.fields, name)
+                said[name] = text_of(value, mapped, name, place, error=RecordedError)
+        return said
+
+    def _response(self, said: dict[str, Any], place: str) -> dict[str, Any] | None:
+        """A response; None where the row makes none, which is counted."""
+        model, entry, counts = said["model"], self.entry, self.counts
+        if model not in self.pool:
+            if entry.other_models == "error":
+                raise not_in_the_pool([model], self.pool, entry, where=place)
+            counts["other_models"] += 1
+            return None
+        asked = self.index.get(said["query"])
+        if asked is None:
+            counts["not_asked"] += 1
+            if said["query"] not in self.strangers and len(self.strangers) <= _SHOWN:
+                self.strangers.append(said["query"])
+            return None
+        if said.get("text") == "" and files.format_of(self.path, entry.format) == "csv":
+            said["text"] = None  # a CSV cannot tell an empty answer from none
+        score = self._by_policy(said, _value(reading.score, said.get("score"), place))
+        status = recorded_status(said, score, asked.scorer, place)
+        if status is None:
+            counts["missing"] += 1
+            return None
+        if self._other_question(said, asked, place) and entry.other_questions == "ignore":
+            return None
+        key = (asked.query_id, model, int(said.get("sample") or 0))
+        if not self.repeats.take(key, said, place, entry, counts):
+            return None
+        said["status"] = status
+        without, graded = status in ANSWERLESS, said.get("graded_against")
+        against = [graded] if isinstance(graded, str) else graded
+        return {
+            "query_id": asked.query_id,
+            "model_id": model,
+            "sample": key[2],
+            "text": None if without else said.get("text"),
+            "status": status,
+            "error": _short(said.get("error")) or _short(said.get("text")) if without else None,
+            "finish_reason": said.get("finish_reason"),
+            "served_model": said.get("served_model"),
+            "attempts": 1,
+            "given_score": score,
+            "graded_against": against if against and against != asked.references else None,
+            **_took(said, score, self.pool[model], place),
+        }
+
+    def _by_policy(self, said: dict[str, Any], score: float | None) -> float | None:
+        """The score by what the recipe says of the row's status, which is translated in place."""
+        for name in ("status", "finish_reason") if self._policies else ():
+            if (policy := self._policies.get(_as_word(said.get(name)))) is None:
+                continue
+            self.ended[str(said[name]), policy] += 1
+            said["status"] = _POLICIES[policy]
+            if name == "finish_reason":
+                said["ended"] = None  # its meaning is stated; the word is kept
+            return 0.0 if policy == "wrong" else score
+        return score
+
+    def _other_question(self, said: dict[str, Any], asked: RecipeQuestion, place: str) -> bool:
+        """Whether the row states that something else was asked; counted."""
+        sent = said.get("prompt")
+        if sent is None or sent == "":
+            return False
+        self.counts["prompts"] += 1
+        if asks_the_same(sent, asked):
+            return False
+        self.counts["other_questions"] += 1
+        if len(self.reworded) < _SHOWN:
+            self.reworded.append(f"{place} (id {said['query']!r})")
+        return True
 
     def check(self) -> None:
         """Look at the file as a whole, once all of it was read.
@@ -516,120 +474,13 @@ class RecordedFileReader:
                 "the ids alone: no column states what was asked (fields.prompt)"
             )
 
-    def _response(self, said: dict[str, Any], place: str) -> dict[str, Any] | None:
-        model = said["model"]
-        if model not in self.pool:
-            if self.entry.other_models == "ignore":
-                self.counts["other_models"] += 1
-                return None
-            raise not_in_the_pool([model], self.pool, self.entry, where=place)
-        asked = self.index.get(said["query"])
-        if asked is None:
-            self.counts["not_asked"] += 1
-            if said["query"] not in self.strangers and len(self.strangers) <= _SHOWN:
-                self.strangers.append(said["query"])
-            return None
-        said["text"] = answer_of(said.get("text"), csv=self.csv)
-        score = score_of(said.get("score"), place)
-        score = self._by_policy(said, score)
-        status = recorded_status(said, score, asked.scorer, place)
-        if status is None:
-            self.counts["missing"] += 1
-            return None
-        if self._other_question(said, asked, place) and self.entry.other_questions == "ignore":
-            return None
-        key = (asked.query_id, model, int(said.get("sample") or 0))
-        entry, counts = self.entry, self.counts
-        if not self.repeats.take(key, said, place, entry.path, entry.duplicates, counts):
-            return None
-        said["status"] = status
-        return _as_response(asked, said, score, self.pool[model], place)
-
-    def _by_policy(self, said: dict[str, Any], score: float | None) -> float | None:
-        """The score by what the recipe says of the row's status, which is translated in place."""
-        if not self.policy:
-            return score
-        for name in ("status", "finish_reason"):
-            if (policy := self.policy.get(_as_word(said.get(name)))) is not None:
-                break
-        else:
-            return score
-        self.ended[str(said[name]), policy] += 1
-        said["status"] = _POLICIES[policy]
-        if name == "finish_reason":
-            said["ended"] = None  # its meaning is stated; the word is kept
-        return 0.0 if policy == "wrong" else score
-
-    def _other_question(self, said: dict[str, Any], asked: RecipeQuestion, place: str) -> bool:
-        """Whether the row states that something else was asked; counted."""
-        sent = said.get("prompt")
-        if sent is None or sent == "":
-            return False
-        self.counts["prompts"] += 1
-        if asks_the_same(sent, asked):
-            return False
-        self.counts["other_questions"] += 1
-        if len(self.reworded) < _SHOWN:
-            self.reworded.append(f"{place} (id {said['query']!r})")
-        return True
-
 
 def _as_word(status: Any) -> str:
     """A status without case, spaces and hyphens."""
     return "_".join(str(status).strip().lower().replace("-", " ").split())
 
 
-def _as_response(
-    asked: RecipeQuestion, said: dict[str, Any], score: float | None, price: Price, place: str
-) -> dict[str, Any]:
-    without = said["status"] in ANSWERLESS
-    graded = said.get("graded_against")
-    against = [graded] if isinstance(graded, str) else graded
-    return {
-        "query_id": asked.query_id,
-        "model_id": said["model"],
-        "sample": int(said.get("sample") or 0),
-        "text": None if without else said["text"],
-        "status": said["status"],
-        "error": (_words(said.get("error")) or _words(said["text"])) if without else None,
-        "finish_reason": said.get("finish_reason"),
-        "served_model": said.get("served_model"),
-        "attempts": 1,
-        "given_score": score,
-        "graded_against": against if against and against != asked.references else None,
-        **_took(said, score, price, place),
-    }
-
-
-def _took(
-    said: Mapping[str, Any], score: float | None, price: Price, place: str
-) -> Mapping[str, Any]:
-    """What an answer took: tokens, USD, seconds and calls, as columns."""
-    if _MEASURES.isdisjoint(said):
-        return _UNMEASURED
-    mask = said["status"] not in ANSWERLESS
-    answered = mask and bool(said["text"] or score)
-    prompt = measured(count_of(said.get("prompt_tokens"), place), mask)
-    completion = measured(count_of(said.get("completion_tokens"), place), answered)
-    read = count_of(said.get("cache_read_tokens"), place)
-    write = count_of(said.get("cache_write_tokens"), place)
-    cost, source = amount_of(said.get("cost_usd"), place), "provider"
-    cost = measured(cost, mask and not price.free)
-    if cost is None:
-        cost, source = price.of(prompt, completion, read, write), "price_table"
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "cache_read_tokens": read,
-        "cache_write_tokens": write,
-        "cost_usd": cost,
-        "cost_source": None if cost is None else source,
-        "latency_s": measured(amount_of(said.get("latency_s"), place), mask),
-        "calls": count_of(said.get("calls"), place),
-    }
-
-
-def _words(value: Any) -> str | None:
+def _short(value: Any) -> str | None:
     """An error's message, no longer than a person reads."""
     return " ".join(str(value).split())[:500] or None if value is not None else None
 
@@ -655,9 +506,6 @@ def few(names: Sequence[str]) -> str:
     """The first names, quoted."""
     shown = ", ".join(repr(name) for name in names[:_SHOWN])
     return shown + (", …" if len(names) > _SHOWN else "")
-
-
-_BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -700,19 +548,13 @@ def import_recorded(
     readers: list[RecordedFileReader] = []
     sparse_notes: list[str] = []
     for entry in entries:
-        index, sparse = (
-            _index(queries, entry),
-            Sparse(entry.fields.model_dump(exclude_none=True).values()),
-        )
+        index = _index(queries, entry)
+        sparse = Sparse(entry.fields.model_dump(exclude_none=True).values())
         for path in files.expand(entry.path, base=base, where="collect.recorded"):
             reader = RecordedFileReader(entry, index, pool, repeats, path, sparse)
-            rows: list[Mapping[str, Any]] = []
-            for row in reader.rows():
-                rows.append(row)
-                if len(rows) >= _BATCH:
-                    batches.append(_batch(rows))
-                    rows = []
-            batches.append(_batch(rows))
+            rows = reader.rows()
+            while batch := list(islice(rows, _BATCH)):
+                batches.append(_batch(batch))
             reader.check()
             readers.append(reader)
         sparse.check()
@@ -766,7 +608,7 @@ def _index(queries: pa.Table, entry: Recorded) -> dict[str, RecipeQuestion]:
 
 def _batch(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     """Responses as a batch; all rows have the same keys in one order."""
-    names = list(rows[0]) if rows else []
+    names = list(rows[0])
     said = dict(zip(names, zip(*(row.values() for row in rows), strict=True), strict=True))
     try:
         arrays = [

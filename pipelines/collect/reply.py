@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
-from routeyard.pipelines.common.usage import usage_of
+from routeyard.pipelines.common.usage import amount_of, count_of, usage_of_events, whole_sum
 from routeyard.schemas.statuses import ANSWERLESS, status_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_MOST_TOKENS = 2**40
 #: Finish reason of an answer whose text is what `called_tools` gives, and how many calls it reads.
 TOOL_CALLS, MOST_CALLS = "tool_calls", 8
 
@@ -101,20 +100,178 @@ class ModelReply:
 
 
 def read_json(body: bytes) -> dict[str, Any]:
-    """A JSON object, or a `CallFault` that says what was received instead."""
+    """A JSON object, or a `CallFault` that says what was received instead.
+
+    A stream that nobody asked for is read as one.
+    """
     if not body.strip():
         raise CallFault("empty_body", "the server answered 200 with an empty body", status=200)
+    if body.lstrip().startswith((b"data:", b"event:", b":")):
+        events = Assembled()
+        for line in body.decode("utf-8", "replace").splitlines():
+            events.add(line)
+        return events.completion()
+    return _object(body, "the body")
+
+
+def _object(text: bytes | str, what: str) -> dict[str, Any]:
     try:
-        data = json.loads(body)
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CallFault("invalid_json", f"the body is no JSON: {error}", status=200) from None
+        raise CallFault("invalid_json", f"{what} is no JSON: {error}", status=200) from None
     if not isinstance(data, dict):
-        raise CallFault("invalid_json", "the body is JSON but no object", status=200)
+        raise CallFault("invalid_json", f"{what} is JSON but no object", status=200)
     return data
 
 
+# One rule for what a stranger leaves out: null, a blank text, and an empty object say nothing.
+
+
+def present(value: Any, depth: int = 4) -> Any:
+    """The value; None where it is null, a blank text, or an object or list of nothing else."""
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, dict | list) and depth:
+        items = value.values() if isinstance(value, dict) else value
+        return value if any(present(item, depth - 1) is not None for item in items) else None
+    return value
+
+
+def error_of(data: Mapping[str, Any]) -> Any:
+    """The error that an object states; None where it has none (`0` and `false` too)."""
+    error = present(data.get("error"))
+    if error is None and data.get("object") == "error":  # as vLLM writes it
+        return data
+    if isinstance(error, dict) and not any(map(present, error.values())):
+        return None
+    return error or None
+
+
+def name_of(value: Any) -> str | None:
+    """A name or id; None where it is missing, blank or no text."""
+    return _text(present(value))
+
+
+# Server-sent events, put together into the body that they describe.
+
+
+#: What is kept of a message and of its choice, and the keys whose values come in pieces.
+_SAID, _ABOUT = ("content", "refusal", "tool_calls"), ("finish_reason", "error", "logprobs")
+_GROWING = ("content", "refusal", "arguments")
+
+
+def _grown(before: Any, piece: Any, key: str = "", depth: int = 4) -> Any:
+    """A value with a further piece of it: pieces are listed, anything else that says something is
+    replaced; of tool calls, each is a value under its index."""
+    if isinstance(piece, list) and key == "tool_calls":
+        items = [item for item in piece if isinstance(item, dict)]
+        places = [count_of(item.get("index")) for item in items]
+        piece = {place if place is not None else n: items[n] for n, place in enumerate(places)}
+    if isinstance(piece, dict) and depth:
+        known: dict[Any, Any] = before if isinstance(before, dict) else {}
+        for name, item in piece.items():
+            known[name] = _grown(known.get(name), item, name, depth - 1)
+        return known
+    if key in _GROWING and piece is not None:
+        pieces: list[Any] = before if isinstance(before, list) else []
+        pieces += piece if isinstance(piece, list) else [piece]
+        return pieces
+    return before if present(piece) is None else piece
+
+
+def _whole(message: dict[str, Any]) -> None:
+    """Join the pieces of a message in place: what is secret in them may be cut."""
+    calls = message.get("tool_calls")
+    message["tool_calls"] = calls = [*calls.values()] if isinstance(calls, dict) else []
+    for holder in (message, *(call.get("function") for call in calls)):
+        for name in _GROWING if isinstance(holder, dict) else ():
+            pieces = holder.get(name)
+            if isinstance(pieces, list) and all(isinstance(piece, str) for piece in pieces):
+                holder[name] = "".join(pieces) if pieces else None
+
+
+class Assembled:
+    """Collects the lines of a stream; `completion` is what an unstreamed body would hold.
+
+    Attributes:
+        ended: `[DONE]` came; nothing after it is read.
+    """
+
+    def __init__(self) -> None:
+        self._head: dict[str, Any] = {}
+        self._usage: list[dict[str, Any]] = []
+        self._choices: dict[int, dict[str, Any]] = {}
+        self._events = 0
+        self._plain: list[str] = []
+        self.ended = False
+
+    def add(self, line: str) -> bool:
+        """Take one line; true when it carried text."""
+        line = line.removeprefix("\ufeff")
+        if not line.startswith("data:"):
+            if not self._events and not line.startswith((":", "event:", "id:", "retry:")):
+                self._plain.append(line)  # a body, where the server knows no streams
+            return False
+        data = line[5:].strip()
+        self.ended = self.ended or data == "[DONE]"
+        if self.ended or not data or data == "null":  # what follows belongs to no answer
+            return False
+        event = _object(data, "an event")
+        self._events += 1
+        if (error := error_of(event)) is not None:
+            self._head["error"] = error
+        for name in ("model", "provider", "system_fingerprint", "timings"):
+            value = event.get(name)
+            if value and value != self._head.get(name) and present(value) is not None:
+                self._head[name] = value
+        self._usage += _usage_records(event)
+        said = [self._take(item, place) for place, item in enumerate(_objects(event))]
+        return any(said)
+
+    def _take(self, choice: Mapping[str, Any], place: int) -> bool:
+        index = count_of(choice.get("index"))
+        index = place if index is None else index
+        entry = self._choices.setdefault(index, {"index": index, "message": {}})
+        said, delta, whole = entry["message"], choice.get("delta"), choice.get("message")
+        if whole and present(delta) is None and not _content(said):  # as some send it at the end
+            delta = whole
+        delta = delta if isinstance(delta, dict) else {}
+        for holder, source, names in ((said, delta, _SAID), (entry, choice, _ABOUT)):
+            for name in names:
+                if (piece := source.get(name)) is not None:
+                    holder[name] = _grown(holder.get(name), piece, name)
+        return bool(_content(delta) or _refusal(delta))
+
+    def completion(self) -> dict[str, Any]:
+        """The completion's object, as an unstreamed body would hold it.
+
+        Raises:
+            CallFault: nothing came, or the stream broke off before its end.
+        """
+        if not self._events:
+            if any(line.strip() for line in self._plain):
+                return _object("\n".join(self._plain), "the body")
+            raise CallFault("empty_body", "the stream ended without an event", status=200)
+        choices = list(self._choices.values())
+        for item in choices:
+            _whole(item["message"])
+        data = {**self._head, "usage": self._usage, "choices": choices}
+        unfinished = any(item.get("finish_reason") is None for item in choices)
+        failed = any(error_of(item) is not None for item in (self._head, *choices))
+        if unfinished and not self.ended and not failed:
+            # Half an answer is not an answer, and not a truncated one either.
+            why = "the stream broke off before its end"
+            raise CallFault("broken_stream", why, status=200, usage=usage_in(data))
+        return data
+
+
+def _objects(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    choices = data.get("choices")
+    return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
+
+
 def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
-    """The reply in a decoded chat completion.
+    """The reply in a decoded chat completion: a body, a stream put together, a line of a batch.
 
     Args:
         tools: The request declared tools, so that calls of them are an answer (`tool_calls`).
@@ -122,24 +279,20 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
     Raises:
         CallFault: it carries an error, or has no answer.
     """
-    error = data.get("error")
-    if error:
-        raise _error_in_body(error, data)
-    raw = data.get("choices")
+    if error_of(data) is not None:
+        raise fault_of(data, None)
     choices: dict[int, ReplyChoice] = {}
-    for position, item in enumerate(raw if isinstance(raw, list) else []):
-        if not isinstance(item, dict):
-            continue
-        if item.get("error") or item.get("finish_reason") == "error":
-            raise _error_in_body(item.get("error"), data)
-        index = _count(item.get("index"))
+    for position, item in enumerate(_objects(data)):
+        if (error := error_of(item)) is not None or item.get("finish_reason") == "error":
+            raise fault_of(data, None, error=error)
+        index = count_of(item.get("index"))
         # The first choice of an index counts; a repeat is not another sample.
         choices.setdefault(position if index is None else index, _choice(item, tools))
     reply = tuple(choices[index] for index in sorted(choices))
     if not reply:
         why = "the server answered 200 without a choice"
         raise CallFault("no_choices", why, status=200, usage=usage_in(data))
-    usage = _usage(data.get("usage"), data.get("timings"))
+    usage = _usage(data)
     if usage.completion_tokens == 0 and any(choice.text for choice in reply):
         usage = replace(usage, completion_tokens=None)  # an answer has tokens, too
     if all(choice.text is None and choice.status == "ok" for choice in reply):
@@ -148,19 +301,18 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
     return ModelReply(
         choices=tuple(c for c in reply if not (c.text is None and c.status == "ok")),
         usage=usage,
-        served_model=_text(data.get("model")),
-        provider=_text(data.get("provider")),
-        system_fingerprint=_text(data.get("system_fingerprint")),
+        served_model=name_of(data.get("model")),
+        provider=name_of(data.get("provider")),
+        system_fingerprint=name_of(data.get("system_fingerprint")),
     )
 
 
 def _choice(item: Mapping[str, Any], tools: bool) -> ReplyChoice:
     message = item.get("message")
     message = message if isinstance(message, dict) else {}
-    text = _content(message.get("content"))
+    text, refusal = _text(_content(message)), _text(_refusal(message))
     called = called_tools(message) if tools else None
-    refusal = _content(message.get("refusal"))
-    finish = _text(item.get("finish_reason"))
+    finish = name_of(item.get("finish_reason"))
     ended = status_of(finish)
     status = "refused" if refusal else ended if ended in ("refused", "truncated") else "ok"
     if status == "refused":
@@ -179,27 +331,47 @@ def called_tools(message: Mapping[str, Any]) -> str | None:
     for item in listed[:MOST_CALLS] if isinstance(listed, list) else []:
         result = item.get("function") if isinstance(item, dict) else None
         function = result if isinstance(result, dict) else {}
-        name, arguments = _text(function.get("name")), function.get("arguments")
+        name, arguments = name_of(function.get("name")), function.get("arguments")
         if isinstance(arguments, dict):  # some servers send the object itself
             arguments = json.dumps(arguments, ensure_ascii=False)
         if name and (text := _text(arguments)) is not None:
             calls.append({"name": name, "arguments": text})
-    said = {"content": _content(message.get("content")), "tool_calls": calls}
+    said = {"content": _text(_content(message)), "tool_calls": calls}
     return json.dumps(said, ensure_ascii=False) if calls else None
 
 
-def _content(value: Any) -> str | None:
+#: Kinds of parts that are no answer.
+_THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
+
+
+def _content(message: Mapping[str, Any], key: str = "text") -> str | None:
     """Text of a message; a list of parts is joined as it is; None where it has no text."""
-    if isinstance(value, list):
-        parts = [p["text"] for p in value if isinstance(p, dict) and isinstance(p.get("text"), str)]
-        value = "".join(parts) if parts else None
-    return _text(value)
+    value = message.get("content")
+    if not isinstance(value, list):
+        return value if key == "text" and isinstance(value, str) else None
+    texts = []
+    for part in value:
+        if isinstance(part, dict):
+            part = None if part.get("type") in _THOUGHTS else part.get(key)
+        elif key != "text":
+            part = None
+        if isinstance(part, str):
+            texts.append(part)
+    return "".join(texts) if texts else None
+
+
+def _refusal(message: Mapping[str, Any]) -> str | None:
+    value = message.get("refusal")
+    return value if value and isinstance(value, str) else _content(message, "refusal")
 
 
 def _text(value: Any) -> str | None:
+    """A text that files can hold: halves of a sign are put together, a single half is U+FFFD."""
     if not isinstance(value, str):
         return None
-    return _SURROGATE.sub("�", value) if not value.isascii() else value
+    if value.isascii() or not _SURROGATE.search(value):
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _logprobs(value: Any) -> str | None:
@@ -222,61 +394,95 @@ def _logprobs(value: Any) -> str | None:
 def _token(item: Any) -> tuple[str | None, float | None]:
     if not isinstance(item, dict):
         return None, None
-    return _text(item.get("token")), _number(item.get("logprob"), low=-math.inf)
+    return _text(item.get("token")), _number(item.get("logprob"))
 
 
-def _usage(value: Any, timings: Any = None) -> Usage:
-    if not isinstance(value, dict):
+def _usage_records(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The usage in a body or an event: at OpenAI's place, Groq's, Google's or Moonshot's."""
+    choices = event.get("choices")
+    only = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
+    for place, key in (
+        (event, "usage"), (event, "usageMetadata"), (event.get("x_groq"), "usage"), (only, "usage")
+    ):  # fmt: skip
+        if not isinstance(place, dict) or not (value := place.get(key)):
+            continue
+        listed = value if isinstance(value, list) else [value]
+        if records := [item for item in listed if isinstance(item, dict) and present(item)]:
+            return records
+    return []
+
+
+def _usage(data: Mapping[str, Any]) -> Usage:
+    """The usage of an answer, from all its events; unknown where they contradict each other."""
+    timings = data.get("timings")
+    record, usage = usage_of_events(
+        _usage_records(data), timings if isinstance(timings, dict) else None
+    )
+    # A prompt has tokens: 0 is a server that does not count.
+    prompt, completion, cost = usage.prompt or None, usage.known.completion, record.get("cost")
+    cached, thoughts = (usage.read or 0) + (usage.write or 0), usage.reasoning or 0
+    beyond = (prompt and cached > prompt) or (completion and thoughts > completion)
+    if usage.contradictory or beyond:
         return Usage()
-    usage = usage_of(value, timings if isinstance(timings, dict) else None)
+    # What a total counts differs: it is the sum where both are known.
+    total = whole_sum((prompt, completion)) or count_of(record.get("total_tokens"))
     return Usage(
-        # A prompt has tokens: 0 is a server that does not count.
-        prompt_tokens=usage.prompt or None,
-        completion_tokens=usage.completion,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
         reasoning_tokens=usage.reasoning,
-        total_tokens=_count(value.get("total_tokens")),
-        cost_usd=_number(value.get("cost"), low=0.0),
+        total_tokens=total or None,
+        cost_usd=amount_of(cost.get("total_cost") if isinstance(cost, dict) else cost),
         cache_read_tokens=usage.read,
         cache_write_tokens=usage.write,
     )
 
 
-def _count(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value < _MOST_TOKENS else None
-
-
-def _number(value: Any, *, low: float) -> float | None:
+def _number(value: Any) -> float | None:
+    """A log-probability."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         number = float(value)
     except OverflowError:
         return None
-    return number if math.isfinite(number) and number >= low else None
+    return number if math.isfinite(number) else None
 
 
 def usage_in(body: Mapping[str, Any]) -> Usage | None:
     """What a body without an answer says was metered; null for nothing."""
     inner = body.get("error")
-    record = body.get("usage") or (inner.get("usage") if isinstance(inner, dict) else None)
-    usage = _usage(record)
+    usage = _usage(inner if isinstance(inner, dict) and not _usage_records(body) else body)
     return usage if any((usage.prompt_tokens, usage.completion_tokens, usage.cost_usd)) else None
 
 
-def _error_in_body(error: Any, body: Mapping[str, Any]) -> CallFault:
-    """An error that came with HTTP 200, as some gateways send it."""
+def fault_of(
+    data: Any, status: int | None, *, error: Any = None, wait: float | None = None
+) -> CallFault:
+    """The fault that a body means.
+
+    Args:
+        data: The body, decoded as far as it can be.
+        status: Of HTTP; None where an error came as a success, as some gateways send it: then its
+            own code or name says what it is.
+        error: What a choice says, in place of the body.
+    """
+    if isinstance(data, list) and len(data) == 1:  # as Google writes it
+        data = data[0]
+    stated = data if isinstance(data, dict) else {}
+    error = error or error_of(stated) or (data if status else None)
     detail = error if isinstance(error, dict) else {"message": error}
     # Not cut here: what is secret in it is not hidden yet (`http.py`).
-    message = str(detail.get("message") or "the server reported an error")
-    code, name = str(detail.get("code") or ""), error_names(detail)
-    status = int(code) if re.fullmatch(r"[45]\d\d", code) else _status_named(name)
+    said = present(detail.get("message")) or present(detail.get("detail")) or (status and error)
+    name, code = error_names(detail), str(detail.get("code") or "")
     if status is None:
-        fault = CallFault("error_in_body", message, status=200)
+        status = int(code) if re.fullmatch(r"[45]\d\d", code) else _status_named(name)
+        said = said or "the server reported an error"
+    if status is None:
+        fault = CallFault("error_in_body", str(said), status=200)
     else:
-        fault = from_status(status, message, code_name=name, retry_after=None)
-    fault.usage = usage_in(body)
+        words = str(said or f"HTTP {status}")
+        fault = from_status(status, words, code_name=name, retry_after=wait)
+    fault.usage = usage_in(stated)
     return fault
 
 

@@ -24,6 +24,7 @@ from routeyard.pipelines.common.isolation import (
     ProcessEnded,
     Worker,
 )
+from routeyard.pipelines.common.usage import MOST_TOKENS
 from routeyard.schemas.errors import BadInput, RecipeError, did_you_mean
 from routeyard.schemas.text import own_table
 
@@ -521,3 +522,65 @@ def _inner(value: Any, depth: int = 0) -> str:
         return f"[{key!r}]{_inner(value.get(key), depth + 1)}"
     items = list(value)
     return f"[-1]{_inner(items[-1], depth + 1)}" if items else "[0]"
+
+
+# What a row says in numbers; null where it says nothing.
+
+
+def number(value: Any, where: str) -> float | None:
+    """A number; None for null, NaN and empty text.
+
+    Raises:
+        SourceError: it is something else.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return float(value.strip().lower() == "true")
+    try:
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        result = math.inf
+    if math.isinf(result):
+        raise SourceError(f"{repr(value)[:60]} is not a number", where=where)
+    return None if math.isnan(result) else result
+
+
+def count(value: Any, where: str) -> int | None:
+    """A whole number of tokens; None for null.
+
+    Raises:
+        SourceError: it is true or false, below zero, no whole number, or more than any call takes.
+    """
+    result = amount(value, where)
+    if result is not None and (result > MOST_TOKENS or result != math.floor(result)):
+        says = f"expected a whole number of tokens; found {str(value)[:60]!r}"
+        raise SourceError(says, where=where)
+    return None if result is None else int(result)
+
+
+def amount(value: Any, where: str) -> float | None:
+    """An amount, such as seconds; None for null.
+
+    Raises:
+        SourceError: it is true or false, or below zero.
+    """
+    result = number(value, where)
+    if isinstance(value, bool) or (result is not None and result < 0):
+        raise SourceError(f"expected an amount of 0 or more; found {value!r}", where=where)
+    return result
+
+
+def score(value: Any, where: str, *, low: float = 0.0, high: float = 1.0) -> float | None:
+    """A score in [0, 1], from a scale of `low` to `high`; None for null.
+
+    Raises:
+        SourceError: it is no number of the scale.
+    """
+    result = number(value, where)
+    if result is None:
+        return None
+    if not low <= result <= high:
+        says = f"the score {value!r} is not a number in [{low:g}, {high:g}]"
+        raise SourceError(says, where=where)
+    return (result - low) / (high - low)

@@ -48,6 +48,7 @@ def models_table(pool: Pool) -> pa.Table:
     rows = [
         {
             **{k: v for k, v in model.model_dump().items() if k in columns},
+            **model.price_columns,
             "base_model": _base(model, asked),
             "output_budget": _budget(model),
             **_axes(model),

@@ -206,9 +206,11 @@ def price_of_row(row: Mapping[str, Any], rule: str | None = None) -> ArmPrice:
     if rule is None and read is None:
         named = "none"
     price = (row.get("price_source"), row.get("price_date"))
+    up_to = row.get("price_up_to")
     return ArmPrice(
         row.get("price_in"), row.get("price_out"), read, row.get("price_cache_write"), named,
-        row.get("price_up_to"), ", ".join(str(item) for item in price if item),
+        up_to["tokens"] if isinstance(up_to, dict) else up_to,
+        ", ".join(str(item) for item in price if item),
     )  # fmt: skip
 
 

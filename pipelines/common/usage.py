@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -40,6 +41,7 @@ class TokenUsage(NamedTuple):
         hidden: Of the stated total, of no stated class.
         beside: What is billed beside tokens, such as searches; its price is not among theirs.
         odd: Values that are no counts, or counts that contradict each other.
+        contradictory: Counts contradict each other, so that none of them is known.
     """
 
     prompt: int | None = None
@@ -56,6 +58,7 @@ class TokenUsage(NamedTuple):
     hidden: int = 0
     beside: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
+    contradictory: bool = False
 
     @property
     def columns(self) -> dict[str, int | None]:
@@ -106,10 +109,64 @@ def usage_of(record: Mapping[str, Any], timings: Mapping[str, Any] | None = None
     else:
         usage = _plain(record, odd)
     if timings is not None and usage.read is None:
-        cached, asked = (_count(timings.get(n), n, odd) for n in ("cache_n", "prompt_n"))
+        cached, asked, said = (
+            _count(timings.get(n), n, odd) for n in ("cache_n", "prompt_n", "predicted_n")
+        )
         both = None if cached is None or asked is None else cached + asked
-        usage = usage._replace(read=cached, prompt=both if usage.prompt is None else usage.prompt)
+        usage = usage._replace(
+            read=cached,
+            prompt=both if usage.prompt is None else usage.prompt,
+            completion=said if usage.completion is None else usage.completion,
+        )
     return usage._replace(odd=tuple(odd)) if odd else usage
+
+
+#: Keys whose counts are of the answer.
+_OF_ANSWER = re.compile("completion|output|candidates|thoughts|reasoning|cost", re.I)
+#: How usage events may be read together: which keys hold increments.
+_READINGS = (re.compile(r"(?!)"), _OF_ANSWER, re.compile("^(?!total)"))
+
+
+def usage_of_events(
+    events: Sequence[Mapping[str, Any]], timings: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], TokenUsage]:
+    """All usage events of one answer as one record, and its classes.
+
+    Of each count the largest value is taken, because counts of a stream only grow and a zero is
+    no count, unless their total says that the events of the answer, or all of them, are
+    increments. Where no reading agrees with the total, the first is returned.
+    """
+    if len(events) < 2:
+        record: dict[str, Any] = dict(*events)
+        return record, usage_of(record, timings)
+    readings = []
+    for increments in _READINGS:
+        record = {}
+        for event in events:
+            record = _joined(record, event, increments)
+        readings.append((record, usage_of(record, timings)))
+        if not readings[-1][1].contradictory and not readings[-1][1].hidden:
+            return readings[-1]
+    return readings[0]
+
+
+def _joined(
+    before: Mapping[str, Any], now: Mapping[str, Any], increments: re.Pattern[str], within: str = ""
+) -> dict[str, Any]:
+    """Two events as one record; a value that says nothing replaces none."""
+    result = dict(before)
+    for name, value in now.items():
+        known = result.get(name)
+        if isinstance(value, Mapping) and not within:
+            known = known if isinstance(known, Mapping) else {}
+            result[name] = _joined(known, value, increments, name)
+            continue
+        counts = [n for n in (amount_of(known), amount_of(value)) if n is not None]
+        if len(counts) == 2:
+            result[name] = sum(counts) if increments.search(within or name) else max(counts)
+        elif known is None or known == "" or (counts and amount_of(known) is None):
+            result[name] = value
+    return result
 
 
 #: Classes that are zero where a record does not name them.
@@ -153,16 +210,17 @@ def _plain(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
 
 def _by_total(usage: TokenUsage, total: int, stated: int | None, odd: list[str]) -> TokenUsage:
     """The counts, as the total tells whether hidden tokens of the answer are among its own."""
-    if usage.prompt is None or usage.completion is None or stated is None or not total:
+    if not usage.prompt or usage.completion is None or stated is None or not total:
         return usage
     over = total - usage.completion - usage.prompt
     if over == 0 or total == stated + usage.completion:
         return usage
     if over < 0:
         odd.append(f"{usage.prompt} + {usage.completion} tokens of a total of {total}")
-    elif over == usage.reasoning:  # xAI's
+        return TokenUsage(contradictory=True)
+    if over == usage.reasoning:  # xAI's
         return usage._replace(completion=usage.completion + over)
-    return usage._replace(hidden=max(over, 0))
+    return usage._replace(hidden=over)
 
 
 @cache
@@ -201,6 +259,7 @@ def _whole_prompt(
             return prompt
         if prompt is not None and read + missed != prompt:
             odd.append(f"{read} + {missed} tokens hit and missed of {prompt}")
+            return None
         return read + missed if prompt is None else prompt
     if prompt is None or record.get("prompt_tokens") is not None:
         return prompt  # a gateway has added Anthropic's up
@@ -257,18 +316,31 @@ def _camel(key: str) -> str:
 
 def _count(value: Any, path: str, odd: list[str]) -> int | None:
     """A whole number of tokens, also as logs write it (`12.0`, `"12"`); null is unknown."""
+    if value is None or value == "" or value != value:
+        return None
+    if (count := count_of(value)) is None:
+        odd.append(f"{path!r} is {str(value)[:40]}, which is no number of tokens")
+    return count
+
+
+def count_of(value: Any) -> int | None:
+    """A whole number of tokens, also as a text; None for anything else."""
     if type(value) is int and 0 <= value < MOST_TOKENS:
         return value
-    if value is None or value == "" or value != value:
+    number = amount_of(value)
+    whole = number is not None and number < MOST_TOKENS and number == int(number)
+    return int(number) if number is not None and whole else None
+
+
+def amount_of(value: Any) -> float | None:
+    """A finite number of 0 or more, also as a text; None for anything else."""
+    if value is None:
         return None
     try:
         number = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
-        number = -1.0
-    if not 0 <= number < MOST_TOKENS or number != int(number):
-        odd.append(f"{path!r} is {str(value)[:40]}, which is no number of tokens")
         return None
-    return int(number)
+    return number if 0 <= number < math.inf else None
 
 
 # Token log-probabilities of a response, as `responses.logprobs` keeps them.

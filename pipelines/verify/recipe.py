@@ -289,6 +289,10 @@ _MODEL = (
     "provider",
     "price_cache_read",
     "price_cache_write",
+    "price_in_beyond",
+    "price_out_beyond",
+    "price_cache_read_beyond",
+    "price_cache_write_beyond",
 )
 
 

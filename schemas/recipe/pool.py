@@ -202,6 +202,9 @@ def _settings(model: Model, axis: Axis, name: str, value: Any) -> list[tuple[tup
 
 
 _ASKS = ("prompt", "question")
+#: Prices of tokens, and keys of what a longer prompt costs.
+_PRICES = ("price_in", "price_out", "price_cache_read", "price_cache_write")
+LongPrompt = Literal["tokens", "price_in", "price_out", "price_cache_read", "price_cache_write"]
 
 
 class Model(Strict):
@@ -231,8 +234,9 @@ class Model(Strict):
     """USD per million prompt tokens that are read from the provider's cache."""
     price_cache_write: NonNegativeFloat | None = None
     """USD per million prompt tokens that are written to the provider's cache."""
-    price_up_to: PositiveInt | None = None
-    """Prompt tokens up to which the prices hold; what a longer prompt costs is not known."""
+    price_up_to: PositiveInt | dict[LongPrompt, NonNegativeFloat] | None = None
+    """Prompt tokens up to which the prices hold. What a longer prompt costs is not known, or is
+    what `{tokens: 200000, price_in: 6, price_out: 22.5}` says, for all tokens of the call."""
     context_window: PositiveInt | None = None
     """Tokens of prompt and answer together."""
     simulated: bool = False
@@ -290,14 +294,33 @@ class Model(Strict):
     @model_validator(mode="after")
     def _price_is_per_million(self) -> Model:
         # The dearest model costs less than 1e-3 a token, the cheapest more than 1e-3 a million.
-        for name in ("price_in", "price_out", "price_cache_read", "price_cache_write"):
-            price = getattr(self, name)
+        for name, price in self.price_columns.items():
+            if not name.startswith(_PRICES):
+                continue
             if price and price < 1e-3:
                 raise ValueError(
                     f"model {self.model_id!r}: {name} is {price:g} USD per million tokens; is that "
                     f"the price of one token? Then write {price * 1e6:g}"
                 )
         return self
+
+    @property
+    def price_columns(self) -> dict[str, Any]:
+        """Its prices as columns of `models`."""
+        long = self.price_up_to
+        dear: dict[Any, Any] = {"tokens": long} if isinstance(long, int) else long or {}
+        plain = {name: getattr(self, name) for name in (*_PRICES, "price_date", "price_source")}
+        beyond = {f"{name}_beyond": dear.get(name) for name in _PRICES}
+        return {**plain, "price_up_to": int(dear["tokens"]) if dear else None, **beyond}
+
+    @field_validator("price_up_to")
+    @classmethod
+    def _says_from_where(cls, value: Any) -> Any:
+        if isinstance(value, dict) and not value.get("tokens", 0) >= 1:
+            raise ValueError(
+                "write the prompt tokens up to which the other prices hold: {tokens: 200000, …}"
+            )
+        return value
 
     @model_validator(mode="after")
     def _price_has_date(self) -> Model:

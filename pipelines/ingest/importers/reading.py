@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import traceback
 import zipfile
@@ -17,8 +16,12 @@ from typing import IO, Any
 
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError, Unsafe
+from routeyard.pipelines.common.mapping import amount as amount
+from routeyard.pipelines.common.mapping import count as count
+from routeyard.pipelines.common.mapping import number as number
+from routeyard.pipelines.common.mapping import score as score
 from routeyard.pipelines.common.untrusted import regular, too_large
-from routeyard.pipelines.common.usage import MOST_TOKENS, TokenUsage, usage_of
+from routeyard.pipelines.common.usage import TokenUsage, usage_of
 from routeyard.schemas.errors import RouteyardError, did_you_mean
 from routeyard.schemas.text import own_table
 
@@ -272,10 +275,10 @@ def records(
 
     With `result`, a file whose first record is of something else is left out by name.
     """
-    for number, row in enumerate(rows):
-        if number == 0 and result is not None and stray(result, row, columns, name):
+    for place, row in enumerate(rows):
+        if place == 0 and result is not None and stray(result, row, columns, name):
             return
-        where = f"{name}, record {number + 1}"
+        where = f"{name}, record {place + 1}"
         need(row, columns, where)
         yield where, row
 
@@ -376,35 +379,6 @@ def documents(
             result.skip("files that are not of the format", path.name)
 
 
-def number(value: Any, where: str) -> float | None:
-    """A number; None for null, NaN and empty text.
-
-    Raises:
-        SourceError: it is something else.
-    """
-    if value is None or value == "":
-        return None
-    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-        return float(value.strip().lower() == "true")
-    try:
-        result = float(value)
-    except (TypeError, ValueError) as error:
-        raise SourceError(f"{str(value)[:60]!r} is not a number", where=where) from error
-    return None if math.isnan(result) else result
-
-
-def count(value: Any, where: str) -> int | None:
-    """A whole number of tokens; None for null.
-
-    Raises:
-        SourceError: it is true or false, below zero, no whole number, or more than any call takes.
-    """
-    result = amount(value, where)
-    if result is not None and (result > MOST_TOKENS or result != math.floor(result)):
-        raise SourceError(f"{str(value)[:60]!r} is no number of tokens", where=where)
-    return None if result is None else int(result)
-
-
 def usage(record: Any, where: str, timings: Any = None) -> TokenUsage:
     """Token classes of a usage record (and llama.cpp's `timings`); all unknown where it is missing.
 
@@ -419,28 +393,6 @@ def usage(record: Any, where: str, timings: Any = None) -> TokenUsage:
     if result.odd:
         raise SourceError(f"usage: {result.odd[0]}", where=where)
     return result.known
-
-
-def amount(value: Any, where: str) -> float | None:
-    """An amount, such as seconds; None for null.
-
-    Raises:
-        SourceError: it is true or false, or below zero.
-    """
-    result = number(value, where)
-    if isinstance(value, bool) or (result is not None and result < 0):
-        raise SourceError(f"{value!r} is no amount of 0 or more", where=where)
-    return result
-
-
-def score(value: Any, where: str, *, low: float = 0.0, high: float = 1.0) -> float | None:
-    """A score in [0, 1], from a scale of `low` to `high`; None for null."""
-    result = number(value, where)
-    if result is None:
-        return None
-    if not low <= result <= high:
-        raise SourceError(f"the score {result:g} is not in [{low:g}, {high:g}]", where=where)
-    return (result - low) / (high - low)
 
 
 def spent(cost: Any, tokens: int | None, where: str) -> float | None:

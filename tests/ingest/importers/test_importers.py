@@ -606,7 +606,7 @@ def _torn_row(folder: Path) -> Path:
         (_bad_columns, "column 'model_id' is missing"),
         (_mixed_encoding, "utf-8|UTF-8"),
         (_colliding, "two different questions"),
-        (_bad_label, r"not in \[0, 1\]"),
+        (_bad_label, r"not a number in \[0, 1\]"),
         (_torn_row, "number of fields"),
         (lambda folder: folder / "absent", "nothing at"),
     ],

@@ -46,8 +46,8 @@ def test_a_record_may_hold_several_answers_and_some_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("odd", "says"),
-    [({"grade": 7}, "not in"), ({"usage": 5}, "object"),
-     ({"usage": {"input_tokens": -1}}, "no amount")],
+    [({"grade": 7}, "is not a number in"), ({"usage": 5}, "object"),
+     ({"usage": {"input_tokens": -1}}, "expected an amount")],
 )  # fmt: skip
 def test_a_value_of_another_kind_is_refused_with_its_place(
     odd: dict[str, object], says: str
