@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Protocol
 
 from routeyard.pipelines.collect.attempts import (
     AttemptOutcome,
@@ -209,16 +208,6 @@ class Gate:
 # The requests of one model and the limits under which they are sent.
 
 
-class Transport(Protocol):
-    """Sends completions to one provider: `Client`, or `RequestsClient` over `requests`."""
-
-    @property
-    def streams(self) -> bool: ...
-    async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply: ...
-    async def __aenter__(self) -> Any: ...
-    async def __aexit__(self, *_: object) -> None: ...
-
-
 @dataclass
 class ModelQueue:
     """The requests of one model.
@@ -243,7 +232,7 @@ class ModelQueue:
     max_tokens: int | None = None
     unusable: Callable[[ModelReply], CallFault | None] | None = None
     unanswered_after: int | None = None
-    transport: Callable[..., Transport] = Client
+    transport: Callable[..., Client] = Client
 
     def check(self, reply: ModelReply) -> None:
         """Raise the fault that makes a reply no answer."""
@@ -307,9 +296,7 @@ class ModelWorker:
         provider: Limits that all models of the provider share.
     """
 
-    def __init__(
-        self, run: RequestRun, queue: ModelQueue, client: Transport, provider: Gate
-    ) -> None:
+    def __init__(self, run: RequestRun, queue: ModelQueue, client: Client, provider: Gate) -> None:
         self.run, self.queue, self.client = run, queue, client
         self.gate, self.provider = Gate(queue.limits, adaptive=True), provider
         self.tally = run.tallies[queue.model_id] = Tally(queue.wanted, queue.before)
@@ -627,13 +614,13 @@ def progress_shown(
 @contextlib.asynccontextmanager
 async def _clients(
     queues: Sequence[ModelQueue], timeouts: Timeouts, stream: bool
-) -> AsyncIterator[Mapping[str, Transport]]:
+) -> AsyncIterator[Mapping[str, Client]]:
     """One open client per provider, with a connection for each call that may be in flight."""
     connections: Counter[str] = Counter()
     for queue in queues:
         connections[queue.provider.name] += queue.limits.concurrency
     async with contextlib.AsyncExitStack() as stack:
-        clients: dict[str, Transport] = {}
+        clients: dict[str, Client] = {}
         for name, queue in {queue.provider.name: queue for queue in queues}.items():
             client = queue.transport(
                 queue.provider, connections=connections[name], timeouts=timeouts, stream=stream
