@@ -108,7 +108,7 @@ def check_complete(
         GateFailed: keys, addresses or models were refused, for more than the recipe allows.
     """
     if refused:
-        from routeyard.pipelines.collect.settings import provider_of
+        from routeyard.pipelines.collect.plan import provider_of
 
         named = {
             f"{provider_of(model, pool).name}/{model.model_id}": refused[model.model_id]
@@ -437,7 +437,7 @@ def ask_models(
 
     table = read(queries, "queries")
     # Part of every request's hash; without it `verify` could not make the hash again.
-    named = {item.name: identity_of(item) for item in pool.providers if "$" in item.base_url}
+    named = {item.name: identity_of(item) for item in pool.providers if item.id_in_environment}
     facts: dict[str, Any] = {"addresses": named} if named else {}
     if collect.larger_limit is not None:
         facts["reask_truncated"] = collect.larger_limit
@@ -595,7 +595,7 @@ ask_shard_task = Deferred(
 
 def _served(pool: Pool, model_id: str) -> Pool:
     """The pool of one model and its provider."""
-    from routeyard.pipelines.collect.settings import provider_of
+    from routeyard.pipelines.collect.plan import provider_of
 
     model = next(item for item in pool.models if item.model_id == model_id)
     return pool.but(models=[model], providers=[provider_of(model, pool)])

@@ -13,14 +13,6 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from routeyard.pipelines.collect.attempts import (
-    HELD_WAIT_S,
-    AttemptWriter,
-    OnStored,
-    Origin,
-    answered_rows,
-    failed_rows,
-)
 from routeyard.pipelines.collect.budget import (
     BudgetLedger,
     LeastUsage,
@@ -42,7 +34,17 @@ from routeyard.pipelines.collect.reply import (
     usage_in,
 )
 from routeyard.pipelines.collect.request import Request, RequestSettings, address_of
-from routeyard.pipelines.collect.runner import ModelQueue, RunResult, progress_shown
+from routeyard.pipelines.collect.runner import (
+    HELD_WAIT_S,
+    AttemptWriter,
+    ModelQueue,
+    OnStored,
+    Origin,
+    RunResult,
+    answered_rows,
+    failed_rows,
+    progress_shown,
+)
 
 # One batch under way, as it is noted in the ledger before the provider hears of it.
 
@@ -284,11 +286,7 @@ class OpenBatches:
             claim = await asyncio.wrap_future(self._ledger.claim(keys, after=self._after))
             tally.elsewhere += len(claim.settled)
             ours = set(claim.granted)
-            granted = [
-                part
-                for request in chunk
-                if (part := request.only(s for h, s in request.keys if (h, s) in ours))
-            ]
+            granted = [part for request in chunk if (part := request.among(ours))]
             charges = await self._charges(queue, granted)
             for request in granted[len(charges) :]:
                 self._ledger.release(request.keys)

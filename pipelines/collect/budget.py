@@ -565,8 +565,7 @@ class BudgetLedger:
                 return None
             if tally is not None and not self._waits:
                 self._waits = True
-                aside = (await asyncio.to_thread(self._ledger.set_aside, self._account)).values()
-                calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)
+                calls, held = await asyncio.to_thread(self._ledger.set_aside, self._account)
                 tally.waits = (
                     f"{held:.4f} USD of the budget are set aside for {calls:,} calls in flight, at "
                     "their worst case; further calls wait until those are answered"
@@ -655,8 +654,7 @@ class BudgetLedger:
     def _gone_to(self) -> str:
         """Sentence on what an account's money went to."""
         known = [sum(self._known_costs(charged=item).values()) for item in (True, False)]
-        aside = self._ledger.set_aside(self._account).values()
-        calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)
+        calls, held = self._ledger.set_aside(self._account)
         charged = sum(self._ledger.charged(self._account).values())
         unknown = charged - held - known[0]
         said = [f"{sum(known):.4f} USD are the known cost of calls"]

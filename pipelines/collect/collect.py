@@ -16,14 +16,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.pipelines.collect.attempts import OnStored
 from routeyard.pipelines.collect.batch import PREFIX, BatchNote, run_batches
 from routeyard.pipelines.collect.budget import BudgetLedger, OnProgress, Price
 from routeyard.pipelines.collect.ledger import AnsweredKey, Attempt, Ledger
-from routeyard.pipelines.collect.plan import CHUNK, ModelPlan, Plan, plan, requests, unanswered
+from routeyard.pipelines.collect.plan import (
+    CHUNK,
+    ModelPlan,
+    Plan,
+    model_notes,
+    plan,
+    queue_of,
+    requests,
+    timeouts_of,
+    unanswered,
+)
 from routeyard.pipelines.collect.request import Request, RequestSettings
-from routeyard.pipelines.collect.runner import ModelQueue, RunResult, run_requests
-from routeyard.pipelines.collect.settings import model_notes, queue_of, timeouts_of
+from routeyard.pipelines.collect.runner import ModelQueue, OnStored, RunResult, run_requests
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.contracts import RESULTS
 from routeyard.schemas.errors import BadInput
