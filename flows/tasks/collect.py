@@ -45,6 +45,7 @@ from routeyard.pipelines.common.errors import (
 from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Collect, Pool
 from routeyard.schemas.recipe.collect import UNANSWERED_AFTER, Canary
+from routeyard.schemas.recipe.pool import Provider
 
 if TYPE_CHECKING:
     from routeyard.pipelines.collect.informative import RankedModels
@@ -55,10 +56,10 @@ if TYPE_CHECKING:
 _LISTED = 3
 #: Kinds of refusals → what mends them.
 _MENDS = {
-    "http_401 http_403 http_407": "correct the key in the variable of 'api_key_env', or its rights",
+    "http_401 http_403 http_407": "correct the key in {key}, or its rights",
     "http_402 insufficient_quota": "pay into the account",
-    "http_404 http_410": "correct 'base_url', 'model_id' or 'endpoint_model'",
-    "http_405 redirect": "correct 'base_url'",
+    "http_404 http_410": "correct 'base_url' ({address}), 'model_id' or 'endpoint_model'",
+    "http_405 redirect": "correct 'base_url' ({address})",
     "*": "correct what the message names",
 }
 
@@ -116,7 +117,7 @@ def check_complete(
             if model.model_id in refused
         }
         pairs = {name: missing[name.partition("/")[2]] for name in named}
-        check_refused(context, named, pairs, collect, wanted, "answers")
+        check_refused(context, named, pairs, pool.providers, collect, wanted, "answers")
         missing = {model: count for model, count in missing.items() if model not in refused}
     if not missing:
         return
@@ -125,8 +126,8 @@ def check_complete(
         f"{sum(missing.values()):,} {what.format(models=models)}: "
         f"{'; '.join(dict.fromkeys(why)) or 'calls failed'}",
         where=f"benchmark {context.benchmark}; what arrived is in the ledger",
-        next_step="remove the cause and run the same command again "
-        f"(--workspace {context.root}): only what is missing is asked",
+        next_step="remove the cause and run the same command again: only what is missing is "
+        f"asked (--workspace {context.root})",
     )
 
 
@@ -134,6 +135,7 @@ def check_refused(
     context: BuildContext,
     refused: Mapping[str, str],
     missing: Mapping[str, int],
+    providers: Iterable[Provider],
     collect: Collect,
     wanted: int,
     what: str,
@@ -143,6 +145,7 @@ def check_refused(
     Args:
         refused: `provider/model` → what came back.
         missing: `provider/model` → answers that are missing.
+        providers: All that are named in `refused`.
         collect: Its `unanswered.refused_share` is the share of `wanted` that may be missing.
 
     Raises:
@@ -156,8 +159,10 @@ def check_refused(
     for (provider, words), models in alike.items():
         count = sum(missing[f"{provider}/{model}"] for model in models)
         named = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if models[3:] else "")
-        lines.append(f"{provider}/{named}: {count:,}, {words}; {_mends(words)}")
+        mend = _mends(words, next(item for item in providers if item.name == provider))
+        lines.append(f"{provider}/{named}: {count:,}, {words}; {mend}")
     total, share = sum(missing.values()), collect.unanswered.refused_share
+    least = -(-total * 100 // wanted) / 100
     text = f"{total:,} of {wanted:,} {what} are missing by a fault of set-up"
     allowed = total <= share * wanted
     for line in lines if allowed or len(lines) > _LISTED else []:
@@ -171,16 +176,19 @@ def check_refused(
     raise GateFailed(
         "\n  ".join([text, *shown, *more]),
         where=f"benchmark {context.benchmark}; what arrived is in the ledger",
-        next_step="mend it and run the same command again: only what is missing is asked; or "
-        f"write 'collect: {{unanswered: {{refused_share: {-(-total * 100 // wanted) / 100:g}}}}}' "
-        "to release without",
+        next_step="mend it and run the same command again: only what is missing is asked"
+        + (
+            f"; or release without: 'unanswered: {{refused_share: {least:g}}}'" if least < 1 else ""
+        ),
     )
 
 
-def _mends(words: str) -> str:
+def _mends(words: str, provider: Provider) -> str:
     """What a person does about a refusal."""
     kind = words.partition(":")[0]
-    return next((mend for kinds, mend in _MENDS.items() if kind in kinds.split()), _MENDS["*"])
+    mend = next((mend for kinds, mend in _MENDS.items() if kind in kinds.split()), _MENDS["*"])
+    key = provider.api_key_env or "the variable that 'api_key_env' has to name"
+    return mend.format(key=key, address=provider.base_url)
 
 
 def check_answered(context: BuildContext, collect: Collect, responses: Any) -> None:

@@ -134,17 +134,18 @@ def ask_judges(
 
     def ask() -> StageWork:
         filed = asked(send=True)
-        providers = {f"xverify:{item.name}": item.provider.name for item in label.verifiers}
-        providers |= {f"judge:{judge.name}": judge.provider.name for judge in label.judges}
+        providers = {f"xverify:{item.name}": item.provider for item in label.verifiers}
+        providers |= {f"judge:{judge.name}": judge.provider for judge in label.judges}
         refused = {
-            f"{providers[name]}/{name}": figure for name, figure in filed.figures.items()
+            f"{providers[name].name}/{name}": figure for name, figure in filed.figures.items()
             if figure.get("refusal")
         }  # fmt: skip
         if refused:
             words = {name: item["refusal"] for name, item in refused.items()}
             left = {name: item["missing"] for name, item in refused.items()}
             wanted = answers.num_rows * len(providers)
-            check_refused(context, words, left, collect, wanted, "verdicts")
+            named = providers.values()
+            check_refused(context, words, left, named, collect, wanted, "verdicts")
         return work(filed)
 
     return PendingAnswers(missing, ask) if missing else work(stored)

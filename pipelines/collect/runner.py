@@ -721,9 +721,9 @@ class ModelWorker:
         self.unreachable = self.unreachable + 1 if fault.unreachable else 0
         if self.unreachable >= UNREACHABLE and self.answered_at is None:
             self.pause(
-                f"nobody answers at the address of provider {self.queue.provider.name!r}, "
-                f"{self.unreachable} times in a row ({fault.kind}: {fault.message[:200]}); "
-                "start the server, or correct 'base_url'"
+                f"nobody answers at the address of provider {self.queue.provider.name!r} "
+                f"({self.queue.provider.base_url}), {self.unreachable} times in a row: "
+                f"{fault.message[:200]}; start the server, check the network, or correct 'base_url'"
             )
 
     def _count_given_up(self, fault: CallFault) -> None:
@@ -737,7 +737,11 @@ class ModelWorker:
             if fault.concerns == "provider":
                 self._stop_provider(fault)
         elif self.failures >= self.run.retry.pause_after:
-            self.pause(f"{self.failures} pairs in a row failed, last with {fault.words}")
+            why = f"{self.failures} pairs in a row failed, last with {fault.words}"
+            if fault.kind in ("invalid_json", "empty_body") and self.answered_at is None:
+                url = self.queue.provider.base_url
+                why += f"; 'base_url' ({url}) may be no API: many end in /v1"
+            self.pause(why)
 
     def _stop_provider(self, fault: CallFault) -> None:
         """Pause the provider's models; those that it answers find out for themselves."""
