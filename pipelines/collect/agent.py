@@ -36,7 +36,7 @@ from routeyard.pipelines.collect.plan import (
 )
 from routeyard.pipelines.collect.reply import TOOL_CALLS
 from routeyard.pipelines.collect.request import Message, Request, RequestSettings
-from routeyard.pipelines.collect.runner import RunResult, run_requests
+from routeyard.pipelines.collect.runner import RequestRun, run_requests
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.mapping import compile_field
 from routeyard.pipelines.common.usage import whole_sum
@@ -488,17 +488,11 @@ class _StepRunner:
             queue_of(*self._models[name], collect, iter(requests.values()), wanted=len(requests))
             for name, requests in missing.items()
         ]
-        end: RunResult = await run_requests(
-            queues,
-            self._ledger,
-            after=after,
-            run=self._run,
-            purpose=PURPOSE,
-            retry=collect.retry,
-            budget=self._budget,
-            timeouts=timeouts_of(collect),
-            on_progress=self._on_progress,
-        )
+        run = RequestRun(
+            self._ledger, after, self._run, PURPOSE, collect.retry, self._budget,
+            timeouts=timeouts_of(collect), on_progress=self._on_progress,
+        )  # fmt: skip
+        end = await run_requests(queues, run)
         paused = [t.paused for t in end.tallies.values() if t.paused]
         self.stopped |= {*([end.stopped] if end.stopped else []), *paused}
         self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())

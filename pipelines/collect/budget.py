@@ -19,6 +19,7 @@ import re
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -601,20 +602,19 @@ class BudgetLedger:
         model = request.settings.provider, request.settings.endpoint_model
         return self._seen[model].add(request)
 
-    def _write(self) -> None:
-        self._writing = None
-        if self._settled:
-            settled, self._settled = self._settled, {}
-            self._ledger.charge(self._account, ChargeBounds(None, {}), [], settled)
-
-    async def close(self) -> None:
+    def _write(self) -> Future[Any] | None:
         """Write down what is settled."""
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
-        if self._settled:
-            settled, self._settled = self._settled, {}
-            writing = self._ledger.charge(self._account, ChargeBounds(None, {}), [], settled)
+        if not self._settled:
+            return None
+        settled, self._settled = self._settled, {}
+        return self._ledger.charge(self._account, ChargeBounds(None, {}), [], settled)
+
+    async def close(self) -> None:
+        """Write down what is settled, and wait for it."""
+        if (writing := self._write()) is not None:
             await asyncio.shield(asyncio.wrap_future(writing))
 
     def full(self, model_id: str) -> str:

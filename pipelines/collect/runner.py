@@ -38,7 +38,7 @@ from routeyard.pipelines.collect.http import Timeouts
 from routeyard.pipelines.collect.ledger import Attempt, Ledger, is_billed
 from routeyard.pipelines.collect.reply import CallFault, ModelReply, Usage
 from routeyard.pipelines.collect.request import Request
-from routeyard.schemas.recipe.collect import Budget, RateLimits, Retry
+from routeyard.schemas.recipe.collect import RateLimits, Retry
 from routeyard.schemas.recipe.pool import Provider
 
 # How long a worker waits before it repeats a call that failed.
@@ -489,7 +489,15 @@ _UNREACHABLE_WAIT_S = 1.0
 
 @dataclass(eq=False)
 class RequestRun:
-    """State that the workers of one run share."""
+    """One run: how it asks, and the state that its workers share.
+
+    Args:
+        after: `ledger.position()` when the plan was made.
+        name: Kept with each attempt.
+        on_stored: Called in the ledger's thread once attempts are durable. What it raises ends
+            the run: nothing more is sent, answers so far are kept, and it is raised.
+        on_progress: Called five times a second and at the end, in the event loop.
+    """
 
     ledger: Ledger
     after: int
@@ -497,7 +505,10 @@ class RequestRun:
     purpose: str
     retry: Retry
     budget: BudgetLedger
-    on_stored: OnStored | None
+    on_stored: OnStored | None = None
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    stream: bool = False
+    on_progress: OnProgress | None = None
     tallies: dict[str, Tally] = field(default_factory=dict)
     workers: list[ModelWorker] = field(default_factory=list)
     stopped: str | None = None
@@ -519,6 +530,28 @@ class RequestRun:
         """Stop the run with an error; the first one is kept."""
         self.fault = self.fault or fault
         self.stop(str(fault) or type(fault).__name__)
+
+    @contextlib.contextmanager
+    def progress_shown(self) -> Iterator[float]:
+        """Show the tallies five times a second, and once more at the end; yields when it began."""
+        started = time.monotonic()
+
+        def show(finished: bool) -> None:
+            if self.on_progress:
+                elapsed = time.monotonic() - started
+                self.on_progress(snapshot(self.tallies, elapsed, finished=finished))
+
+        async def tick() -> None:
+            while True:
+                show(False)
+                await asyncio.sleep(0.2)
+
+        ticker = asyncio.ensure_future(tick())
+        try:
+            yield started
+        finally:
+            ticker.cancel()
+            show(True)
 
     async def sleep(self, seconds: float) -> None:
         """Sleep, but no longer than the run lasts."""
@@ -763,99 +796,51 @@ class RunResult:
     elapsed_s: float
 
 
-async def run_requests(
-    queues: Sequence[ModelQueue],
-    ledger: Ledger,
-    *,
-    after: int,
-    run: str,
-    purpose: str = "collect",
-    retry: Retry | None = None,
-    budget: BudgetLedger | None = None,
-    timeouts: Timeouts | None = None,
-    stream: bool = False,
-    on_progress: OnProgress | None = None,
-    on_stored: OnStored | None = None,
-) -> RunResult:
+async def run_requests(queues: Sequence[ModelQueue], run: RequestRun) -> RunResult:
     """Send every request of every queue; each wanted answer ends as attempts in the ledger.
-
-    Args:
-        after: `ledger.position()` when the plan was made.
-        run: Name of this run, kept with each attempt.
-        budget: The budget that is charged; unlimited by default.
-        on_progress: Called five times a second and at the end, in the event loop.
-        on_stored: Called in the ledger's thread once attempts are durable. What it raises ends
-            the run: nothing more is sent, answers so far are kept, and it is raised here.
 
     Raises:
         BadInput: a key is not set.
         DiskFull: the ledger can keep no more.
     """
-    budget = budget or BudgetLedger(Budget(), ledger)
-    running = RequestRun(ledger, after, run, purpose, retry or Retry(), budget, on_stored)
-    started = time.monotonic()
-    async with _clients(queues, timeouts or Timeouts(), stream) as clients:
-        await budget.begin(run)
+    async with _clients(queues, run) as clients:
+        await run.budget.begin(run.name)
         gates = {
             queue.provider.name: Gate(queue.provider.limits, adaptive=False) for queue in queues
         }
         workers = [
-            ModelWorker(running, queue, clients[name], gates[name])
+            ModelWorker(run, queue, clients[name], gates[name])
             for queue in queues
             for name in [queue.provider.name]
         ]
         work = [asyncio.ensure_future(worker.work()) for worker in workers]
-        with progress_shown(running.tallies, started, on_progress):
+        with run.progress_shown() as started:
             try:
                 # Not `gather`: it would cancel the calls with us.
                 await asyncio.wait(work)
             except asyncio.CancelledError:
                 # Ctrl-C: what is in flight is paid for, so wait for it.
-                running.stop("interrupted")
+                run.stop("interrupted")
                 await asyncio.wait(work, timeout=_DRAIN_S)
                 for task in work:
                     task.cancel()
                 raise
             finally:
-                with contextlib.suppress(*([Exception] if running.fault else [])):
-                    await budget.close()
-                await asyncio.to_thread(ledger.flush)
-        if running.fault is None:
-            await budget.explain(running.tallies)
+                with contextlib.suppress(*([Exception] if run.fault else [])):
+                    await run.budget.close()
+                await asyncio.to_thread(run.ledger.flush)
+        if run.fault is None:
+            await run.budget.explain(run.tallies)
         for task in work:
             task.result()
-    if running.fault is not None:
-        raise running.fault
-    return RunResult(running.tallies, running.stopped, time.monotonic() - started)
-
-
-@contextlib.contextmanager
-def progress_shown(
-    tallies: Mapping[str, Tally], started: float, on_progress: OnProgress | None
-) -> Iterator[None]:
-    """Show a run's tallies five times a second, and once more when it ends."""
-
-    def show(finished: bool) -> None:
-        if on_progress:
-            elapsed = time.monotonic() - started
-            on_progress(snapshot(tallies, elapsed, finished=finished))
-
-    async def tick() -> None:
-        while True:
-            show(False)
-            await asyncio.sleep(0.2)
-
-    ticker = asyncio.ensure_future(tick())
-    try:
-        yield
-    finally:
-        ticker.cancel()
-        show(True)
+    if run.fault is not None:
+        raise run.fault
+    return RunResult(run.tallies, run.stopped, time.monotonic() - started)
 
 
 @contextlib.asynccontextmanager
 async def _clients(
-    queues: Sequence[ModelQueue], timeouts: Timeouts, stream: bool
+    queues: Sequence[ModelQueue], run: RequestRun
 ) -> AsyncIterator[Mapping[str, Client]]:
     """One open client per provider, with a connection for each call that may be in flight."""
     connections: Counter[str] = Counter()
@@ -865,7 +850,10 @@ async def _clients(
         clients: dict[str, Client] = {}
         for name, queue in {queue.provider.name: queue for queue in queues}.items():
             client = queue.transport(
-                queue.provider, connections=connections[name], timeouts=timeouts, stream=stream
+                queue.provider,
+                connections=connections[name],
+                timeouts=run.timeouts,
+                stream=run.stream,
             )
             clients[name] = await stack.enter_async_context(client)
         yield clients

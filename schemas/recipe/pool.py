@@ -313,7 +313,7 @@ class Provider(Strict):
     """Name that models refer to."""
     base_url: str
     """Address of an OpenAI-compatible API; `${NAME}` reads the environment."""
-    id: Name | None = None
+    id: str | None = Field(default=None, pattern=r"^[\w.@-]{1,200}$")
     """Identifies it in place of its address: a server that moves keeps its answers by it."""
     api_key_env: str | None = None
     """Environment variable that holds the key; never the key itself."""
@@ -331,13 +331,6 @@ class Provider(Strict):
     def id_in_environment(self) -> bool:
         """Whether the environment decides what identifies it."""
         return self.id is None and "$" in self.base_url
-
-    @field_validator("id")
-    @classmethod
-    def _no_address(cls, name: str | None) -> str | None:
-        if name and ("://" in name or name.startswith("sha256:")):
-            raise ValueError("'id' is a name of your own, such as my_server, and no address")
-        return name
 
     @field_validator("api_key_env")
     @classmethod
