@@ -329,21 +329,6 @@ CREATE TABLE IF NOT EXISTS claims (
 {CHARGES_SCHEMA}
 """
 
-    @property
-    def begin_lease(self) -> str:
-        """Statement that writes a new lease."""
-        return f"INSERT INTO owners VALUES (?, ?, ?, ?, {self.clock})"
-
-    @property
-    def renew_lease(self) -> str:
-        """Statement that gives a row if the lease is still there, and renews it."""
-        return f"UPDATE owners SET seen = {self.beat} WHERE owner = ? RETURNING owner"
-
-    @property
-    def read_lease(self) -> str:
-        """Statement that reads whose a lease is, its heartbeat and the server's silence."""
-        return f"SELECT host, pid, started, seen, {self.silence} FROM owners WHERE owner = ?"
-
 
 POSITION = "SELECT coalesce(max(id), 0) FROM attempts"
 ANSWERED = "SELECT 1 FROM attempts WHERE settings_hash = ? AND status <> 'error' LIMIT 1"
@@ -517,19 +502,23 @@ class HeldLease:
         Where another process has ended the lease, a new one begins, without claims.
         """
         self._renewing = self._clocks.own()
-        if not (self.begun and execute(self._dialect.renew_lease, (self._lease.name,))):
+        beat = f"UPDATE owners SET seen = {self._dialect.beat} WHERE owner = ? RETURNING owner"
+        if not (self.begun and execute(beat, (self._lease.name,))):
             if self.begun:
                 self._lease = self.new()
             self.claimed.clear()
             self.begun = True
             lease = self._lease
             row = (lease.name, lease.host, lease.pid, lease.started)
-            execute(self._dialect.begin_lease, row)
+            execute(f"INSERT INTO owners VALUES (?, ?, ?, ?, {self._dialect.clock})", row)
         return self._lease.name
 
     def is_held(self, execute: Execute, name: str) -> bool:
         """Whether the lease of another process holds its claims and charges."""
-        for host, pid, began, beat, silent_s in execute(self._dialect.read_lease, (name,)):
+        held = (
+            f"SELECT host, pid, started, seen, {self._dialect.silence} FROM owners WHERE owner = ?"
+        )
+        for host, pid, began, beat, silent_s in execute(held, (name,)):
             if not self.process_ended(host, pid, began):
                 return not is_lapsed(self._unmoved_s(name, beat), silent_s)
         return False
