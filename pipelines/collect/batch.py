@@ -1,4 +1,4 @@
-"""The batch endpoints of providers as another transport; see `run.py`."""
+"""The batch endpoints of providers as another transport; see `run_batches`."""
 
 from __future__ import annotations
 

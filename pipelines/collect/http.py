@@ -163,7 +163,7 @@ def hidden_in_logs(secret: Secret) -> Secret:
 # forms than it got it: escaped in JSON, in a URL or in HTML, cut into stream
 # events, content parts or tokens, or with an end cut off. `Secret.clean` knows
 # them; nothing that came over the wire is used before it went through. What the
-# libraries log of a request goes through it as well (`logs.py`).
+# libraries log of a request goes through it as well.
 
 _Value = TypeVar("_Value")
 HIDDEN = "[key]"

@@ -842,9 +842,9 @@ class Ledger(abc.ABC):
     def remember(self, notes: Mapping[str, str]) -> None:
         """Keep notes by name, the newest of each name.
 
-        `settings:<hash>` is what was asked beside the messages, `model:<id>` the
+        `model:<id>` is the
         pool's entry, `batch:<id>` a batch that is under way, `run:<id>` the account of a
-        run, `address:<provider>` where a provider of that name first was.
+        run, `listed:<benchmark>/<provider>` what a local server listed when it was first asked.
         """
         self._group.submit(lambda _: self._many(REMEMBER, sorted(notes.items()))).result()
 
@@ -860,7 +860,7 @@ class Ledger(abc.ABC):
         wanted: Sequence[Charge],
         settled: Mapping[str, float | None],
     ) -> Future[list[Granted]]:
-        """Set money aside for calls and settle what was set aside; see `charges.charge`."""
+        """Set money aside for calls and settle what was set aside; see `charge`."""
 
         def work(execute: Execute) -> list[Granted]:
             owner = self._lease.renew(execute)

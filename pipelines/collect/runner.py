@@ -1,6 +1,6 @@
 """Runs the requests of several models within limits and a budget, and stores every attempt.
 
-Each model has a worker (`worker.py`) with its own window, rate and failure counts. A worker
+Each model has a `ModelWorker` with its own window, rate and failure counts. A worker
 claims requests in small chunks and sends them as places become free. Only requests in flight
 are held in memory, so memory does not grow with the length of a run.
 """
