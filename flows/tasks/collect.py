@@ -111,13 +111,8 @@ def check_complete(
     if refused:
         from routeyard.pipelines.collect.plan import provider_of
 
-        named = {
-            f"{provider_of(model, pool).name}/{model.model_id}": refused[model.model_id]
-            for model in pool.models
-            if model.model_id in refused
-        }
-        pairs = {name: missing[name.partition("/")[2]] for name in named}
-        check_refused(context, named, pairs, pool.providers, collect, wanted, "answers")
+        served = {m.model_id: provider_of(m, pool) for m in pool.models if m.model_id in refused}
+        check_refused(context, refused, missing, served, collect, wanted, "answers")
         missing = {model: count for model, count in missing.items() if model not in refused}
     if not missing:
         return
@@ -135,7 +130,7 @@ def check_refused(
     context: BuildContext,
     refused: Mapping[str, str],
     missing: Mapping[str, int],
-    providers: Iterable[Provider],
+    served: Mapping[str, Provider],
     collect: Collect,
     wanted: int,
     what: str,
@@ -143,25 +138,24 @@ def check_refused(
     """Stop where keys, addresses or models were refused: nothing of it is settled.
 
     Args:
-        refused: `provider/model` → what came back.
-        missing: `provider/model` → answers that are missing.
-        providers: All that are named in `refused`.
+        refused: Model → what came back.
+        missing: Model → answers that are missing.
+        served: Model → who serves it.
         collect: Its `unanswered.refused_share` is the share of `wanted` that may be missing.
 
     Raises:
         GateFailed: more is missing than the recipe allows.
     """
     alike: dict[tuple[str, str], list[str]] = {}
-    for name, words in sorted(refused.items()):
-        provider, _, model = name.partition("/")
-        alike.setdefault((provider, words), []).append(model)
+    for model, words in sorted(refused.items()):
+        alike.setdefault((served[model].name, words), []).append(model)
     lines = []
-    for (provider, words), models in alike.items():
-        count = sum(missing[f"{provider}/{model}"] for model in models)
+    for (provider, words), models in sorted(alike.items()):
+        count = sum(missing[model] for model in models)
         named = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if models[3:] else "")
-        mend = _mends(words, next(item for item in providers if item.name == provider))
+        mend = _mends(words, served[models[0]])
         lines.append(f"{provider}/{named}: {count:,}, {words}; {mend}")
-    total, share = sum(missing.values()), collect.unanswered.refused_share
+    total, share = sum(missing[model] for model in refused), collect.unanswered.refused_share
     least = -(-total * 100 // wanted) / 100
     text = f"{total:,} of {wanted:,} {what} are missing by a fault of set-up"
     allowed = total <= share * wanted
@@ -171,15 +165,14 @@ def check_refused(
     if allowed:
         console.line("note", f"{text}, which 'collect.unanswered.refused_share' allows")
         return
+    without = f"; or release without: 'unanswered: {{refused_share: {least:g}}}'"
+    without = without if least < 1 else ""
     more = [f"and {len(lines) - _LISTED + 1} more, listed above"] if len(lines) > _LISTED else []
     shown = lines[: _LISTED - 1] if more else lines
     raise GateFailed(
         "\n  ".join([text, *shown, *more]),
         where=f"benchmark {context.benchmark}; what arrived is in the ledger",
-        next_step="mend it and run the same command again: only what is missing is asked"
-        + (
-            f"; or release without: 'unanswered: {{refused_share: {least:g}}}'" if least < 1 else ""
-        ),
+        next_step=f"mend it and run the same command again: only what is missing is asked{without}",
     )
 
 

@@ -217,7 +217,7 @@ def ask_model(
     *,
     purpose: str,
     read: Callable[[str], object],
-    transport: Callable[..., Client] = Client,
+    use_proxies: bool = True,
     **how: Unpack[PromptRun],
 ) -> PromptResults:
     """Ask a verifier or judge what the ledger does not answer yet.
@@ -255,7 +255,7 @@ def ask_model(
         max_tokens=served.max_tokens,
         unusable=lambda reply: unusable(reply, read),
         unanswered_after=UNANSWERED_AFTER,
-        transport=transport,
+        transport=partial(Client, use_proxies=use_proxies),
     )
     return ask_prompts(
         requests,
@@ -617,7 +617,7 @@ def verify(
         purpose="verify",
         read=verdict_in,
         # A proxy of the machine would see the answers.
-        transport=partial(Client, use_proxies=False),
+        use_proxies=False,
         **how,
     )
     rows = verdicts_from(
