@@ -387,6 +387,9 @@ class Tally:
     out_of_budget: bool = False
     #: What the budget is set aside for while calls wait for it; of one model of a run.
     waits: str | None = None
+    #: In a snapshot: whose counts these are, and seconds since the run began.
+    model_id: str = ""
+    elapsed_s: float = 0.0
 
     def count(self, rows: Sequence[Attempt]) -> None:
         """Count attempts that are durable now."""
@@ -444,16 +447,9 @@ class Tally:
     def missing(self) -> int:
         return max(0, self.wanted - self.done - self.failed)
 
-
-@dataclass
-class ModelProgress(Tally):
-    """A model's counts in a snapshot, with its rate per second of this run and money in USD."""
-
-    model_id: str = ""
-    elapsed_s: float = 0.0
-
     @property
     def rate(self) -> float:
+        """Answers and failures per second of this run."""
         return (self.answered + self.failed) / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
@@ -475,7 +471,7 @@ class RunProgress:
     """The whole run at one moment."""
 
     elapsed_s: float
-    models: tuple[ModelProgress, ...]
+    models: tuple[Tally, ...]
     finished: bool
 
     @property
@@ -497,10 +493,8 @@ OnProgress = Callable[[RunProgress], None]
 def snapshot(tallies: Mapping[str, Tally], elapsed_s: float, *, finished: bool) -> RunProgress:
     """Freeze the tallies (model_id → tally)."""
     models = (
-        ModelProgress(
-            **{**vars(tally), "errors": Counter(tally.errors)}, model_id=m, elapsed_s=elapsed_s
-        )
-        for m, tally in tallies.items()
+        replace(tally, errors=Counter(tally.errors), model_id=name, elapsed_s=elapsed_s)
+        for name, tally in tallies.items()
     )
     return RunProgress(elapsed_s, tuple(models), finished)
 

@@ -267,8 +267,6 @@ def _settle(execute: Execute, name: str, usd: float | None) -> None:
 #
 # Values are marked `?` in every statement.
 
-#: Names of an attempt's columns, for SQL.
-NAMES = ", ".join(COLUMNS)
 #: Columns of `Ledger.summary`; sums leave out unknown values, which are counted separately.
 SUMMARY = (
     "purpose", "model_id", "attempts", "ok", "truncated", "refused", "errors",

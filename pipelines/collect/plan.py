@@ -713,11 +713,6 @@ class Plan:
     def query_id(self, row: int) -> str:
         return str(self._ids[row].as_py())
 
-    def only(self, model_ids: Sequence[str]) -> Plan:
-        """The part of the plan that asks these models (one task per model)."""
-        models = tuple(m for m in self.models if m.model.model_id in set(model_ids))
-        return replace(self, models=models)
-
     def figures(self) -> dict[str, Any]:
         """JSON-ready: counts, tokens and USD, per model and in total. Unknown is null."""
         models = [_figures(model) for model in self.models]

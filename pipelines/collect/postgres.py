@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from routeyard.pipelines.collect.ledger import COLUMNS, NAMES, Attempt, Dialect, Execute, Ledger
+from routeyard.pipelines.collect.ledger import COLUMNS, Attempt, Dialect, Execute, Ledger
 from routeyard.pipelines.common.errors import DiskFull
 from routeyard.schemas.errors import BadInput, RouteyardError
 
@@ -93,7 +93,7 @@ class PostgresLedger(Ledger):
     def _insert(self, attempts: Sequence[Attempt]) -> None:
         with (
             self._writer.cursor() as cursor,
-            cursor.copy(f"COPY attempts ({NAMES}) FROM STDIN".encode()) as copy,
+            cursor.copy(f"COPY attempts ({_DIALECT.attempt_columns}) FROM STDIN".encode()) as copy,
         ):
             for attempt in attempts:
                 copy.write_row(_row(attempt))
