@@ -21,7 +21,7 @@ from rich.text import Text
 from routeyard.schemas.text import html_card, visible
 
 if TYPE_CHECKING:
-    from routeyard.pipelines.collect.budget import ModelProgress, RunProgress
+    from routeyard.pipelines.collect.budget import RunProgress, Tally
 
 # Standard output through which strangers' text cannot steer a terminal.
 #
@@ -232,7 +232,7 @@ def progress_lines(now: RunProgress) -> list[str]:
     return lines
 
 
-def progress_line(model: ModelProgress) -> str:
+def progress_line(model: Tally) -> str:
     """One model as a plain line: `NAME: done/wanted, …`."""
     parts = [f"{model.done:,}/{model.wanted:,}", f"{model.rate:,.1f}/s"]
     if model.errors:
@@ -245,7 +245,7 @@ def progress_line(model: ModelProgress) -> str:
     return f"{model.model_id}: {', '.join(parts)}"
 
 
-def _waits(model: ModelProgress) -> str:
+def _waits(model: Tally) -> str:
     """That another process asks for what is left, and when its claims end; empty otherwise."""
     from routeyard.pipelines.collect.ledger import Lease
 
@@ -287,12 +287,12 @@ def _plain_lines(
     return show
 
 
-def _errors(model: ModelProgress) -> str:
+def _errors(model: Tally) -> str:
     worst = sorted(model.errors.items(), key=lambda item: (-item[1], item[0]))
     return " ".join(f"{kind}:{count}" for kind, count in worst[:3])
 
 
-def _usd(model: ModelProgress) -> str:
+def _usd(model: Tally) -> str:
     """Spent; with a plus where some answers have no known cost."""
     money = f"${model.spent_usd:,.4f}" + ("+?" if model.unpriced else "")
     return _made_up(model.model_id) + money

@@ -32,7 +32,7 @@ from routeyard.flows.tracking import (
     stops_in_words,
     tracked,
 )
-from routeyard.pipelines.collect.settings import provider_of
+from routeyard.pipelines.collect.plan import provider_of
 from routeyard.pipelines.common.errors import GateFailed, VersionExists
 from routeyard.pipelines.common.staging import write_json
 from routeyard.pipelines.release.manifest import existing, read_manifest

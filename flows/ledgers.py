@@ -246,10 +246,10 @@ def ask_prompts(
         GateFailed: they are missing because a key, an address or the model was refused.
     """
     from routeyard.pipelines.collect.budget import BudgetLedger
+    from routeyard.pipelines.collect.plan import provider_of, queue_of, timeouts_of
     from routeyard.pipelines.collect.prompts import ask_prompts as ask_queue
     from routeyard.pipelines.collect.prompts import request_for
     from routeyard.pipelines.collect.request import RequestSettings
-    from routeyard.pipelines.collect.settings import provider_of, queue_of, timeouts_of
 
     provider = provider_of(model, pool)
     settings = RequestSettings.of(

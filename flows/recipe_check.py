@@ -28,13 +28,13 @@ from routeyard.flows.recipe import (
     read_yaml,
 )
 from routeyard.pipelines.audit.metering import GATE, MeteringFinding, audited
+from routeyard.pipelines.collect.plan import provider_of
 from routeyard.pipelines.collect.recorded import (
     NEEDED,
     RecordedImport,
     import_recorded,
     not_in_the_pool,
 )
-from routeyard.pipelines.collect.settings import provider_of
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common import files as named_files
 from routeyard.pipelines.common.errors import few

@@ -11,7 +11,7 @@ import numpy as np
 
 from routeyard.flows.console import line
 from routeyard.flows.ledgers import ask_prompts, model_to_ask
-from routeyard.pipelines.collect.settings import ModelPrompts
+from routeyard.pipelines.collect.plan import ModelPrompts
 from routeyard.pipelines.evaluate.model_size import parameters_of, tokenised
 from routeyard.pipelines.evaluate.signals import (
     footprints,

@@ -45,6 +45,7 @@ from routeyard.pipelines.common.errors import (
 from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Collect, Pool
 from routeyard.schemas.recipe.collect import UNANSWERED_AFTER, Canary
+from routeyard.schemas.recipe.pool import Provider
 
 if TYPE_CHECKING:
     from routeyard.pipelines.collect.informative import RankedModels
@@ -55,10 +56,10 @@ if TYPE_CHECKING:
 _LISTED = 3
 #: Kinds of refusals → what mends them.
 _MENDS = {
-    "http_401 http_403 http_407": "correct the key in the variable of 'api_key_env', or its rights",
+    "http_401 http_403 http_407": "correct the key in {key}, or its rights",
     "http_402 insufficient_quota": "pay into the account",
-    "http_404 http_410": "correct 'base_url', 'model_id' or 'endpoint_model'",
-    "http_405 redirect": "correct 'base_url'",
+    "http_404 http_410": "correct 'base_url' ({address}), 'model_id' or 'endpoint_model'",
+    "http_405 redirect": "correct 'base_url' ({address})",
     "*": "correct what the message names",
 }
 
@@ -108,15 +109,10 @@ def check_complete(
         GateFailed: keys, addresses or models were refused, for more than the recipe allows.
     """
     if refused:
-        from routeyard.pipelines.collect.settings import provider_of
+        from routeyard.pipelines.collect.plan import provider_of
 
-        named = {
-            f"{provider_of(model, pool).name}/{model.model_id}": refused[model.model_id]
-            for model in pool.models
-            if model.model_id in refused
-        }
-        pairs = {name: missing[name.partition("/")[2]] for name in named}
-        check_refused(context, named, pairs, collect, wanted, "answers")
+        served = {m.model_id: provider_of(m, pool) for m in pool.models if m.model_id in refused}
+        check_refused(context, refused, missing, served, collect, wanted, "answers")
         missing = {model: count for model, count in missing.items() if model not in refused}
     if not missing:
         return
@@ -125,8 +121,8 @@ def check_complete(
         f"{sum(missing.values()):,} {what.format(models=models)}: "
         f"{'; '.join(dict.fromkeys(why)) or 'calls failed'}",
         where=f"benchmark {context.benchmark}; what arrived is in the ledger",
-        next_step="remove the cause and run the same command again "
-        f"(--workspace {context.root}): only what is missing is asked",
+        next_step="remove the cause and run the same command again: only what is missing is "
+        f"asked (--workspace {context.root})",
     )
 
 
@@ -134,6 +130,7 @@ def check_refused(
     context: BuildContext,
     refused: Mapping[str, str],
     missing: Mapping[str, int],
+    served: Mapping[str, Provider],
     collect: Collect,
     wanted: int,
     what: str,
@@ -141,23 +138,25 @@ def check_refused(
     """Stop where keys, addresses or models were refused: nothing of it is settled.
 
     Args:
-        refused: `provider/model` → what came back.
-        missing: `provider/model` → answers that are missing.
+        refused: Model → what came back.
+        missing: Model → answers that are missing.
+        served: Model → who serves it.
         collect: Its `unanswered.refused_share` is the share of `wanted` that may be missing.
 
     Raises:
         GateFailed: more is missing than the recipe allows.
     """
     alike: dict[tuple[str, str], list[str]] = {}
-    for name, words in sorted(refused.items()):
-        provider, _, model = name.partition("/")
-        alike.setdefault((provider, words), []).append(model)
+    for model, words in sorted(refused.items()):
+        alike.setdefault((served[model].name, words), []).append(model)
     lines = []
-    for (provider, words), models in alike.items():
-        count = sum(missing[f"{provider}/{model}"] for model in models)
+    for (provider, words), models in sorted(alike.items()):
+        count = sum(missing[model] for model in models)
         named = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if models[3:] else "")
-        lines.append(f"{provider}/{named}: {count:,}, {words}; {_mends(words)}")
-    total, share = sum(missing.values()), collect.unanswered.refused_share
+        mend = _mends(words, served[models[0]])
+        lines.append(f"{provider}/{named}: {count:,}, {words}; {mend}")
+    total, share = sum(missing[model] for model in refused), collect.unanswered.refused_share
+    least = -(-total * 100 // wanted) / 100
     text = f"{total:,} of {wanted:,} {what} are missing by a fault of set-up"
     allowed = total <= share * wanted
     for line in lines if allowed or len(lines) > _LISTED else []:
@@ -166,21 +165,23 @@ def check_refused(
     if allowed:
         console.line("note", f"{text}, which 'collect.unanswered.refused_share' allows")
         return
+    without = f"; or release without: 'unanswered: {{refused_share: {least:g}}}'"
+    without = without if least < 1 else ""
     more = [f"and {len(lines) - _LISTED + 1} more, listed above"] if len(lines) > _LISTED else []
     shown = lines[: _LISTED - 1] if more else lines
     raise GateFailed(
         "\n  ".join([text, *shown, *more]),
         where=f"benchmark {context.benchmark}; what arrived is in the ledger",
-        next_step="mend it and run the same command again: only what is missing is asked; or "
-        f"write 'collect: {{unanswered: {{refused_share: {-(-total * 100 // wanted) / 100:g}}}}}' "
-        "to release without",
+        next_step=f"mend it and run the same command again: only what is missing is asked{without}",
     )
 
 
-def _mends(words: str) -> str:
+def _mends(words: str, provider: Provider) -> str:
     """What a person does about a refusal."""
     kind = words.partition(":")[0]
-    return next((mend for kinds, mend in _MENDS.items() if kind in kinds.split()), _MENDS["*"])
+    mend = next((mend for kinds, mend in _MENDS.items() if kind in kinds.split()), _MENDS["*"])
+    key = provider.api_key_env or "the variable that 'api_key_env' has to name"
+    return mend.format(key=key, address=provider.base_url)
 
 
 def check_answered(context: BuildContext, collect: Collect, responses: Any) -> None:
@@ -437,7 +438,7 @@ def ask_models(
 
     table = read(queries, "queries")
     # Part of every request's hash; without it `verify` could not make the hash again.
-    named = {item.name: identity_of(item) for item in pool.providers if "$" in item.base_url}
+    named = {item.name: identity_of(item) for item in pool.providers if item.id_in_environment}
     facts: dict[str, Any] = {"addresses": named} if named else {}
     if collect.larger_limit is not None:
         facts["reask_truncated"] = collect.larger_limit
@@ -595,7 +596,7 @@ ask_shard_task = Deferred(
 
 def _served(pool: Pool, model_id: str) -> Pool:
     """The pool of one model and its provider."""
-    from routeyard.pipelines.collect.settings import provider_of
+    from routeyard.pipelines.collect.plan import provider_of
 
     model = next(item for item in pool.models if item.model_id == model_id)
     return pool.but(models=[model], providers=[provider_of(model, pool)])

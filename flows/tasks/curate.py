@@ -122,7 +122,7 @@ def read_layers(
         RecipeError: the pool has no such model.
         BadInput: the weights are not there, or are no causal language model's.
     """
-    from routeyard.pipelines.collect.settings import ModelPrompts
+    from routeyard.pipelines.collect.plan import ModelPrompts
 
     wanted = hidden_states
     model = model_to_ask(pool, wanted.model_id)

@@ -134,17 +134,13 @@ def ask_judges(
 
     def ask() -> StageWork:
         filed = asked(send=True)
-        providers = {f"xverify:{item.name}": item.provider.name for item in label.verifiers}
-        providers |= {f"judge:{judge.name}": judge.provider.name for judge in label.judges}
-        refused = {
-            f"{providers[name]}/{name}": figure for name, figure in filed.figures.items()
-            if figure.get("refusal")
-        }  # fmt: skip
+        served = {f"xverify:{item.name}": item.provider for item in label.verifiers}
+        served |= {f"judge:{judge.name}": judge.provider for judge in label.judges}
+        refused = {k: words for k, v in filed.figures.items() if (words := v.get("refusal"))}
         if refused:
-            words = {name: item["refusal"] for name, item in refused.items()}
-            left = {name: item["missing"] for name, item in refused.items()}
-            wanted = answers.num_rows * len(providers)
-            check_refused(context, words, left, collect, wanted, "verdicts")
+            left = {name: filed.figures[name]["missing"] for name in refused}
+            wanted = answers.num_rows * len(served)
+            check_refused(context, refused, left, served, collect, wanted, "verdicts")
         return work(filed)
 
     return PendingAnswers(missing, ask) if missing else work(stored)

@@ -12,6 +12,7 @@ import json
 import logging
 import re
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,19 +23,20 @@ import pyarrow as pa
 from routeyard.pipelines.collect.budget import BudgetLedger, OnProgress, Price
 from routeyard.pipelines.collect.collect import cost_by_price
 from routeyard.pipelines.collect.ledger import AnsweredKey, AnswerKey, Attempt, Ledger, SettledKey
-from routeyard.pipelines.collect.plan import settles, unanswered
-from routeyard.pipelines.collect.reply import TOOL_CALLS
-from routeyard.pipelines.collect.request import Message, Request, RequestSettings
-from routeyard.pipelines.collect.runner import RunResult, run_requests
-from routeyard.pipelines.collect.settings import (
+from routeyard.pipelines.collect.plan import (
     ModelPrompts,
     check_model,
     model_notes,
     provider_of,
     queue_of,
     settings_of,
+    settles,
     timeouts_of,
+    unanswered,
 )
+from routeyard.pipelines.collect.reply import TOOL_CALLS
+from routeyard.pipelines.collect.request import Message, Request, RequestSettings
+from routeyard.pipelines.collect.runner import RequestRun, run_requests
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.mapping import compile_field
 from routeyard.pipelines.common.usage import whole_sum
@@ -409,31 +411,20 @@ def walk(
     assert agent is not None
     runner = _StepRunner(pool, collect, agent, ledger, benchmark, on_progress)
     every = trajectories_of(queries, pool, collect)
-    missing: dict[str, int] = {}
+    missing: Counter[str] = Counter()
 
     async def rounds() -> None:
         for number in range(agent.steps):
             waiting = [item for item in every if not item.ended and len(item.steps) == number]
-            for model_id, group in _by_actor(waiting).items():
-                missing[model_id] = missing.get(model_id, 0)
-                runner.prepare(model_id, group, last=number + 1 == agent.steps)
+            asked = [runner.request(item, last=number + 1 == agent.steps) for item in waiting]
             if send:
-                await runner.send()
-            for model_id, group in _by_actor(waiting).items():
-                missing[model_id] += runner.take(model_id, group, corpus)
+                await runner.send(asked)
+            missing.update(runner.take(waiting, asked, corpus))
 
     # One event loop for all rounds: they share a budget.
     asyncio.run(rounds())
-    left = {name: count for name, count in missing.items() if count}
-    refused = {name: words for name, words in runner.refused.items() if name in left}
-    return AgentRun(every, left, tuple(sorted(runner.stopped)), runner.out_of_budget, refused)
-
-
-def _by_actor(waiting: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
-    groups: dict[str, list[Trajectory]] = {}
-    for item in waiting:
-        groups.setdefault(item.actor, []).append(item)
-    return groups
+    refused = {name: words for name, words in runner.refused.items() if name in missing}
+    return AgentRun(every, missing, tuple(sorted(runner.stopped)), runner.out_of_budget, refused)
 
 
 class _StepRunner:
@@ -449,112 +440,91 @@ class _StepRunner:
         on_progress: OnProgress | None,
     ) -> None:
         self._collect, self._agent, self._ledger = collect, agent, ledger
-        self._on_progress = on_progress
-        self._models = {m.model_id: m for m in pool.models if m.relay is None}
-        self._providers = {name: provider_of(m, pool) for name, m in self._models.items()}
-        for model in self._models.values():
-            check_model(model, collect)
-        self._run = uuid.uuid4().hex[:12]
+        self._on_progress, self._run = on_progress, uuid.uuid4().hex[:12]
         self._budget = BudgetLedger(collect.budget, ledger, benchmark)
-        ledger.remember(model_notes(self._models.values()))
-        #: Model → the request hash of each trajectory's next step.
-        self._asked: dict[str, list[str]] = {}
-        self._open: dict[str, list[Request]] = {}
-        self._after = 0
+        self._models = {
+            m.model_id: (m, provider_of(m, pool)) for m in pool.models if m.relay is None
+        }
+        #: (model, whether it is the last step) → what a request says beside its messages.
+        self._settings: dict[tuple[str, bool], RequestSettings] = {}
+        for name, (model, provider) in self._models.items():
+            check_model(model, collect)
+            plain = settings_of(model, provider, collect)
+            tools: dict[str, Any] = {"tools": TOOLS} if agent.calls == "tools" else {}
+            # Still declared, as providers want it of conversations that called tools.
+            ending = tools and {**tools, "tool_choice": "none"}
+            for last, more in ((False, tools), (True, ending)):
+                parameters = {**plain.parameters, **more}
+                self._settings[name, last] = replace(plain, parameters=parameters)
+        ledger.remember(model_notes(model for model, _ in self._models.values()))
         self.stopped: set[str] = set()
         self.out_of_budget = False
         self.refused: dict[str, str] = {}
         #: Models that answered anything.
         self._answering: set[str] = set()
 
-    def _settings(self, model_id: str, *, last: bool) -> RequestSettings:
-        model, provider = self._models[model_id], self._providers[model_id]
-        plain = settings_of(model, provider, self._collect)
-        if self._agent.calls == "text":
-            return plain
-        tools: dict[str, Any] = {"tools": TOOLS}
-        # Still declared, as providers want it of conversations that called tools.
-        tools |= {"tool_choice": "none"} if last else {}
-        return replace(plain, parameters={**plain.parameters, **tools})
+    def request(self, item: Trajectory, *, last: bool) -> Request:
+        """What the next step of a trajectory asks."""
+        settings = self._settings[item.actor, last]
+        return Request(
+            item.query_id, item.actor, settings, item.messages, (item.sample,),
+            settings.request_hash(item.messages),
+            tokens_expected=sum(len(str(m.get("content"))) for m in item.messages) // 4,
+        )  # fmt: skip
 
-    def prepare(self, model_id: str, group: Sequence[Trajectory], *, last: bool) -> None:
-        """Note what the next steps of these trajectories ask, and what of it is missing."""
-        settings = self._settings(model_id, last=last)
-        names = [settings.request_hash(entry.messages) for entry in group]
-        self._after = self._ledger.position() if not self._open else self._after
-        settled = self._settled(model_id, names)
-        requests: dict[tuple[str, int], Request] = {}
-        for item, name in zip(group, names, strict=True):
-            row = settled.get((name, item.sample))
-            if (name, item.sample) in requests or self._settles(model_id, row):
-                continue
-            requests[name, item.sample] = Request(
-                item.query_id, model_id, settings, item.messages, (item.sample,), name,
-                tokens_expected=sum(len(str(m.get("content"))) for m in item.messages) // 4,
-                billed=row.billed if row else 0,
-            )  # fmt: skip
-        self._asked[model_id] = names
-        self._open[model_id] = list(requests.values())
-
-    async def send(self) -> None:
+    async def send(self, asked: Sequence[Request]) -> None:
         """Ask what is missing of this round."""
-        collect = self._collect
-        queues = [
-            queue_of(
-                self._models[name],
-                self._providers[name],
-                collect,
-                iter(requests),
-                wanted=len(requests),
-            )
-            for name, requests in self._open.items()
-            if requests
-        ]
-        self._open = {}
-        if not queues:
+        after, collect = self._ledger.position(), self._collect
+        known = self._settled(asked)
+        missing: dict[str, dict[AnswerKey, Request]] = {}
+        for request in asked:
+            row = known.get(request.keys[0])
+            if not self._settles(request, row):
+                part = request.with_billed(row.billed if row else 0)
+                missing.setdefault(request.model_id, {}).setdefault(request.keys[0], part)
+        if not missing:
             return
-        end: RunResult = await run_requests(
-            queues,
-            self._ledger,
-            after=self._after,
-            run=self._run,
-            purpose=PURPOSE,
-            retry=collect.retry,
-            budget=self._budget,
-            timeouts=timeouts_of(collect),
-            on_progress=self._on_progress,
-        )
+        queues = [
+            queue_of(*self._models[name], collect, iter(requests.values()), wanted=len(requests))
+            for name, requests in missing.items()
+        ]
+        run = RequestRun(
+            self._ledger, after, self._run, PURPOSE, collect.retry, self._budget,
+            timeouts=timeouts_of(collect), on_progress=self._on_progress,
+        )  # fmt: skip
+        end = await run_requests(queues, run)
         paused = [t.paused for t in end.tallies.values() if t.paused]
         self.stopped |= {*([end.stopped] if end.stopped else []), *paused}
         self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())
         self.refused |= {name: words for name, t in end.tallies.items() if (words := t.refusal)}
 
-    def _settled(self, model_id: str, names: Sequence[str]) -> dict[AnswerKey, SettledKey]:
-        result = self._ledger.settled(names)
-        if any(row.status != "error" for row in result.values()):
-            self._answering.add(model_id)
+    def take(
+        self, waiting: Sequence[Trajectory], asked: Sequence[Request], corpus: Corpus
+    ) -> Counter[str]:
+        """Let trajectories go on with what was answered; steps still missing, by model."""
+        settled = self._settled(asked)
+        answered = self._ledger.answered([request.request_hash for request in asked])
+        still: set[tuple[str, AnswerKey]] = set()
+        for item, request in zip(waiting, asked, strict=True):
+            key = request.keys[0]
+            if key not in answered or not self._settles(request, settled.get(key)):
+                still.add((request.model_id, key))
+                continue
+            given_up = unanswered(answered[key].attempt.status, answered[key].billed, self._collect)
+            item.take(answered[key], self._agent, corpus, given_up=given_up)
+        return Counter(model_id for model_id, _ in still)
+
+    def _settled(self, asked: Sequence[Request]) -> dict[AnswerKey, SettledKey]:
+        result = self._ledger.settled([request.request_hash for request in asked])
+        good = {name for (name, _), row in result.items() if row.status != "error"}
+        self._answering |= {item.model_id for item in asked if item.request_hash in good}
         return result
 
-    def _settles(self, model_id: str, row: SettledKey | None) -> bool:
-        """As `missing.settles`; what refuses every step refuses how it is asked."""
+    def _settles(self, request: Request, row: SettledKey | None) -> bool:
+        """As `plan.settles`; what refuses every step refuses how it is asked."""
         rejected = row is not None and row.status == "error" and row.permanent
-        return settles(row, self._collect) and (not rejected or model_id in self._answering)
-
-    def take(self, model_id: str, group: Sequence[Trajectory], corpus: Corpus) -> int:
-        """Let trajectories go on with what was answered; how many steps are still missing."""
-        names = self._asked.pop(model_id)
-        self._open.pop(model_id, None)
-        settled, answered = self._settled(model_id, names), self._ledger.answered(names)
-        still: set[tuple[str, int]] = set()
-        for item, name in zip(group, names, strict=True):
-            key = (name, item.sample)
-            row: SettledKey | None = settled.get(key)
-            if row is None or key not in answered or not self._settles(model_id, row):
-                still.add(key)
-                continue
-            given_up = unanswered(row.status, row.billed, self._collect)
-            item.take(answered[key], self._agent, corpus, given_up=given_up)
-        return len(still)
+        answering = request.model_id in self._answering
+        return settles(row, self._collect) and (not rejected or answering)
 
 
 # Trajectories as tables: one row of `responses` each, one row of `steps` for each call.

@@ -1,8 +1,9 @@
-"""The batch endpoints of providers as another transport; see `run.py`."""
+"""The batch endpoints of providers as another transport; see `run_batches`."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import time
@@ -13,18 +14,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from routeyard.pipelines.collect.attempts import (
-    HELD_WAIT_S,
-    AttemptWriter,
-    OnStored,
-    Origin,
-    answered_rows,
-    failed_rows,
-)
 from routeyard.pipelines.collect.budget import (
-    BudgetLedger,
     LeastUsage,
-    OnProgress,
     Tally,
     counted,
     counted_fault,
@@ -32,8 +23,8 @@ from routeyard.pipelines.collect.budget import (
     worst_case,
 )
 from routeyard.pipelines.collect.client import Client
-from routeyard.pipelines.collect.http import Secret, Timeouts, cleaned, completion
-from routeyard.pipelines.collect.ledger import AnswerKey, Attempt, Lease, Ledger, is_billed
+from routeyard.pipelines.collect.http import Secret, cleaned, completion
+from routeyard.pipelines.collect.ledger import AnswerKey, Attempt, Lease, is_billed
 from routeyard.pipelines.collect.reply import (
     CallFault,
     ModelReply,
@@ -46,7 +37,15 @@ from routeyard.pipelines.collect.reply import (
     read_json,
 )
 from routeyard.pipelines.collect.request import Request, RequestSettings, address_of
-from routeyard.pipelines.collect.runner import ModelQueue, RunResult, progress_shown
+from routeyard.pipelines.collect.runner import (
+    HELD_WAIT_S,
+    ModelQueue,
+    Origin,
+    RequestRun,
+    RunResult,
+    answered_rows,
+    failed_rows,
+)
 from routeyard.pipelines.common.usage import count_of
 
 # One batch under way, as it is noted in the ledger before the provider hears of it.
@@ -67,30 +66,22 @@ class BatchNote:
     purpose: str
     requested_at: str
     position: int
-    endpoint: str
-    #: Per line: request_hash, samples, query_id, settings_hash.
-    items: list[tuple[str, list[int], str, str]]
+    #: Per line: request_hash, samples, query_id and settings_hash; `charge`, what was set aside for
+    #: it in the ledger; `billed`, attempts before this one that were billed without an answer;
+    #: `least`, fewest tokens of its prompt; `cached`, most of it that a cache can have held, as a
+    #: share.
+    items: list[dict[str, Any]]
     file_id: str | None = None
     batch_id: str | None = None
-    #: Per line: what was set aside for it in the ledger.
-    charges: list[str] = field(default_factory=list)
-    #: Per line: attempts before this one that were billed without an answer.
-    billed: list[int] = field(default_factory=list)
-    #: Per line: fewest tokens of its prompt, for the lower bound of its bill.
-    least: list[int] = field(default_factory=list)
-    #: Per line: most of its prompt that a cache can have held, as a share.
-    cached: list[float] = field(default_factory=list)
 
     @classmethod
     def read(cls, text: str) -> BatchNote:
         """From the text of its note."""
-        noted = cls(**json.loads(text))
-        noted.items = [(h, list(s), q, sh) for h, s, q, sh in noted.items]
-        return noted
+        return cls(**json.loads(text))
 
     @property
     def keys(self) -> list[AnswerKey]:
-        return [(item[0], sample) for item in self.items for sample in item[1]]
+        return [(item["request_hash"], sample) for item in self.items for sample in item["samples"]]
 
     @property
     def note_name(self) -> str:
@@ -99,21 +90,17 @@ class BatchNote:
     def note(self) -> dict[str, str]:
         return {self.note_name: json.dumps(vars(self))}
 
-    def requests(self) -> list[Request]:
-        """The requests as far as a note keeps them: enough to file their answers."""
-        return [
-            Request(
-                query_id,
-                self.model_id,
-                _NotedSettings(self.provider, self.endpoint, "", {}, noted=settings_hash),
-                (),
-                tuple(samples),
-                request_hash,
-            ).with_billed(billed)
-            for (request_hash, samples, query_id, settings_hash), billed in zip(
-                self.items, self.billed, strict=True
-            )
-        ]
+    def request(self, item: Mapping[str, Any]) -> Request:
+        """The request of a line as far as a note keeps it: enough to file its answer."""
+        return Request(
+            item["query_id"],
+            self.model_id,
+            _NotedSettings(self.provider, "", "", {}, noted=item["settings_hash"]),
+            (),
+            tuple(item["samples"]),
+            item["request_hash"],
+            billed=item["billed"],
+        )
 
 
 @dataclass(frozen=True)
@@ -216,15 +203,9 @@ _ROWS = 256
 class OpenBatches:
     """The batches of one run."""
 
-    queues: dict[str, ModelQueue]
-    _ledger: Ledger
-    _after: int
-    _run: str
-    _purpose: str
-    _budget: BudgetLedger
-    _keeping: AttemptWriter
-    tallies: dict[str, Tally]
-    clients: dict[str, Client] = field(default_factory=dict)
+    queues: Mapping[str, ModelQueue]
+    clients: Mapping[str, Client]
+    run: RequestRun
     open: list[BatchNote] = field(default_factory=list)
     _pending: set[AnswerKey] = field(default_factory=set)
     #: Batches that other processes hold; null before anybody looked.
@@ -243,14 +224,14 @@ class OpenBatches:
             return
         ours = {item.name for item in self.open}
         self._held = []
-        for name, text in (await asyncio.to_thread(self._ledger.recall, PREFIX)).items():
+        for name, text in (await asyncio.to_thread(self.run.ledger.recall, PREFIX)).items():
             left = BatchNote.read(text)
-            known = left.model_id in self.queues and left.purpose == self._purpose
+            known = left.model_id in self.queues and left.purpose == self.run.purpose
             if name in ours or not known:
                 continue
-            claim = await asyncio.wrap_future(self._ledger.claim(left.keys, after=left.position))
+            claim = await asyncio.wrap_future(self.run.ledger.claim(left.keys, after=left.position))
             if claim.held:
-                await asyncio.to_thread(self._ledger.release, claim.granted)
+                await asyncio.to_thread(self.run.ledger.release, claim.granted)
                 self._held.append(name)
                 continue
             client = self.clients[self.queues[left.model_id].provider.name]
@@ -258,56 +239,53 @@ class OpenBatches:
                 try:
                     left.batch_id = await find(client, left.name)
                 except CallFault as fault:  # it may exist: asking anew could pay twice
-                    self._ledger.release(claim.granted)
+                    self.run.ledger.release(claim.granted)
                     self._pause(left.model_id, fault, f"batch {left.name} cannot be looked for")
                     continue
             if left.batch_id is None:
                 # Never created: nothing was paid for, its questions are asked anew.
-                await asyncio.to_thread(self._ledger.forget, [PREFIX + name])
-                self._ledger.release(claim.granted)
-                await self._settle(left, [0.0] * len(left.charges))
+                await asyncio.to_thread(self.run.ledger.forget, [PREFIX + name])
+                self.run.ledger.release(claim.granted)
+                await self._settle(left, [0.0] * len(left.items))
                 continue
             self.open.append(left)
             self._pending |= set(left.keys)
-            self.tallies[left.model_id].in_flight += len(left.items)
+            self.run.tallies[left.model_id].in_flight += len(left.items)
 
     # -- sending -----------------------------------------------------------------
 
     async def submit(self, queue: ModelQueue) -> None:
         """Submit everything that is missing of one model, in batches of the recipe's size."""
-        tally = self.tallies[queue.model_id]
+        tally = self.run.tallies[queue.model_id]
         while not tally.paused:
             chunk = list(itertools.islice(queue.requests, REQUESTS_PER_BATCH))
             if not chunk:
                 return
             keys = [k for r in chunk for k in r.keys if k not in self._pending]
-            claim = await asyncio.wrap_future(self._ledger.claim(keys, after=self._after))
+            claim = await asyncio.wrap_future(self.run.ledger.claim(keys, after=self.run.after))
             tally.elsewhere += len(claim.settled)
             ours = set(claim.granted)
-            granted = [
-                part
-                for request in chunk
-                if (part := request.only(s for h, s in request.keys if (h, s) in ours))
-            ]
+            granted = [part for request in chunk if (part := request.among(ours))]
             charges = await self._charges(queue, granted)
             for request in granted[len(charges) :]:
-                self._ledger.release(request.keys)
+                self.run.ledger.release(request.keys)
             if charges:
                 await self._send(queue, granted[: len(charges)], charges)
 
     async def _charges(self, queue: ModelQueue, requests: list[Request]) -> list[str]:
         """What is set aside for the first requests whose worst cases fit the budget together."""
-        if not self._budget.limited:
+        if not self.run.budget.limited:
             return [""] * len(requests)
         worst = [worst_case(r, queue.price, r.max_tokens or queue.max_tokens) for r in requests]
-        charges = await self._budget.reserve_many(queue.model_id, worst)
+        charges = await self.run.budget.reserve_many(queue.model_id, worst)
         if len(charges) < len(requests):
-            tally = self.tallies[queue.model_id]
-            tally.out_of_budget, tally.paused = True, self._budget.full(queue.model_id)
+            tally = self.run.tallies[queue.model_id]
+            tally.out_of_budget, tally.paused = True, self.run.budget.full(queue.model_id)
         return charges
 
     async def _send(self, queue: ModelQueue, requests: list[Request], charges: list[str]) -> None:
-        client, tally = self.clients[queue.provider.name], self.tallies[queue.model_id]
+        client, tally = self.clients[queue.provider.name], self.run.tallies[queue.model_id]
+        budget = self.run.budget
         address = urlsplit(address_of(queue.provider)).path.rstrip("/")
         url = address + requests[0].settings.endpoint
         lines = [
@@ -321,24 +299,28 @@ class OpenBatches:
             name=uuid.uuid4().hex,
             provider=queue.provider.name,
             model_id=queue.model_id,
-            run=self._run,
-            purpose=self._purpose,
+            run=self.run.name,
+            purpose=self.run.purpose,
             requested_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            position=await asyncio.to_thread(self._ledger.position),
-            endpoint=requests[0].settings.endpoint,
+            position=await asyncio.to_thread(self.run.ledger.position),
             items=[
-                (r.request_hash, list(r.samples), r.query_id, r.settings.settings_hash)
-                for r in requests
+                {
+                    "request_hash": r.request_hash,
+                    "samples": list(r.samples),
+                    "query_id": r.query_id,
+                    "settings_hash": r.settings.settings_hash,
+                    "charge": charge,
+                    "billed": r.billed,
+                    "least": least_usage(r.messages).prompt,
+                    "cached": budget.cached(r) if budget.limited else 0.0,
+                }
+                for r, charge in zip(requests, charges, strict=True)
             ],
-            charges=charges,
-            billed=[r.billed for r in requests],
-            least=[least_usage(r.messages).prompt for r in requests],
-            cached=[self._budget.cached(r) for r in requests] if self._budget.limited else [],
         )
         try:
             content = ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
             made.file_id = await client.upload(content)
-            await asyncio.to_thread(self._ledger.remember, made.note())
+            await asyncio.to_thread(self.run.ledger.remember, made.note())
             if not await self._still_ours(made):
                 return
             made.batch_id = await client.create_batch(
@@ -347,14 +329,14 @@ class OpenBatches:
         except CallFault as fault:
             self._pause(queue.model_id, fault, "the batch was not taken")
             for request in requests:
-                self._ledger.release(request.keys)
+                self.run.ledger.release(request.keys)
             # Uploading asks nothing; creating may have come through.
             billed = made.file_id is not None and fault.maybe_billed
-            await self._settle(made, [None if billed else 0.0] * len(charges))
+            await self._settle(made, [None if billed else 0.0] * len(made.items))
             if not billed:
-                await asyncio.to_thread(self._ledger.forget, [made.note_name])
+                await asyncio.to_thread(self.run.ledger.forget, [made.note_name])
             return
-        await asyncio.to_thread(self._ledger.remember, made.note())
+        await asyncio.to_thread(self.run.ledger.remember, made.note())
         tally.asked += len(requests)
         tally.in_flight += len(requests)
         self._pending |= set(made.keys)
@@ -362,14 +344,14 @@ class OpenBatches:
 
     async def _still_ours(self, made: BatchNote) -> bool:
         """Whether no other process took the requests of a batch before it is created."""
-        if self._ledger.holds(made.keys):
+        if self.run.ledger.holds(made.keys):
             return True
-        claim = await asyncio.wrap_future(self._ledger.claim(made.keys, after=self._after))
+        claim = await asyncio.wrap_future(self.run.ledger.claim(made.keys, after=self.run.after))
         if len(claim.granted) == len(made.keys):
             return True
-        await asyncio.to_thread(self._ledger.forget, [made.note_name])
-        self._ledger.release(claim.granted)
-        await self._settle(made, [0.0] * len(made.charges))
+        await asyncio.to_thread(self.run.ledger.forget, [made.note_name])
+        self.run.ledger.release(claim.granted)
+        await self._settle(made, [0.0] * len(made.items))
         return False
 
     # -- receiving ---------------------------------------------------------------
@@ -377,7 +359,7 @@ class OpenBatches:
     async def poll(self) -> None:
         """Look once at every open batch and import those that ended."""
         for item in list(self.open):
-            tally = self.tallies[item.model_id]
+            tally = self.run.tallies[item.model_id]
             client = self.clients[self.queues[item.model_id].provider.name]
             try:
                 said = await client.get(f"/batches/{item.batch_id}")
@@ -397,11 +379,11 @@ class OpenBatches:
     async def _import(
         self, note: BatchNote, said: Line, lines: Mapping[str, Line], client: Client
     ) -> None:
-        queue, tally = self.queues[note.model_id], self.tallies[note.model_id]
-        claim = await asyncio.wrap_future(self._ledger.claim(note.keys, after=note.position))
+        queue, tally = self.queues[note.model_id], self.run.tallies[note.model_id]
+        claim = await asyncio.wrap_future(self.run.ledger.claim(note.keys, after=note.position))
         if claim.held:
             # Another process took this batch over while this one was stopped, and imports it.
-            self._ledger.release(claim.granted)
+            self.run.ledger.release(claim.granted)
             tally.in_flight -= len(note.items)
             return
         already = set(claim.settled)
@@ -409,26 +391,25 @@ class OpenBatches:
         origin = Origin(note.run, note.purpose, when, queue.price)
         rows: list[Attempt] = []
         spent: list[float | None] = []
-        for number, request in enumerate(note.requests()):
-            made: list[Attempt] = []
-            asked = note.least[number] if number < len(note.least) else 0
-            cached = float(queue.provider.trust_cached_tokens)
-            if number < len(note.cached):
-                cached = max(cached, note.cached[number])
+        for number, item in enumerate(note.items):
+            request, made = note.request(item), []
+            cached = max(float(queue.provider.trust_cached_tokens), item["cached"])
             try:
                 reply = reply_of(lines.get(str(number)), said, client.secret)
             except CallFault as fault:
                 if not fault.refused:
                     tally.met(fault)
                 made = failed_rows(request, fault, origin, latency_s=None)
-                least = LeastUsage(asked, cached=cached)
+                least = LeastUsage(item["least"], cached=cached)
                 spent.append(
                     counted_fault(fault, queue.price, least) if fault.usage is not None else 0.0
                 )
             else:
                 made = answered_rows(request, reply, origin, latency_s=None, ttft_s=None)
                 least = least_usage((), reply.choices, cached)
-                spent.append(counted(reply.usage, queue.price, replace(least, prompt=asked)))
+                spent.append(
+                    counted(reply.usage, queue.price, replace(least, prompt=item["least"]))
+                )
                 if rest := request.only(request.samples[len(made) :]):
                     why = "the server gave fewer answers than asked for"
                     few = CallFault("few_choices", why, status=200)
@@ -442,8 +423,8 @@ class OpenBatches:
         await self._keep(rows, tally)
         # Only now: killed before this line, the next run imports what is not there yet.
         await self._settle(note, spent)
-        await asyncio.to_thread(self._ledger.forget, [note.note_name])
-        self._ledger.release(note.keys)
+        await asyncio.to_thread(self.run.ledger.forget, [note.note_name])
+        self.run.ledger.release(note.keys)
         tally.in_flight -= len(note.items)
         self._pending -= set(note.keys)
 
@@ -452,16 +433,16 @@ class OpenBatches:
         tally.errors.update(row.error_class or "error" for row in rows if not row.usable)
         for start in range(0, len(rows), _ROWS):
             part = rows[start : start + _ROWS]
-            fault = await self._keeping.keep(part, tally, settles=True)
+            fault = await self.run.writer.keep(part, tally, settles=True)
             if fault is not None:
                 raise fault
 
     def _pause(self, model_id: str, fault: CallFault, what: str) -> None:
         """Ask a model no more, and where its provider is refused, none of the provider's."""
-        self.tallies[model_id].errors[fault.kind] += 1
+        self.run.tallies[model_id].errors[fault.kind] += 1
         provider = self.queues[model_id].provider.name
         for name, queue in self.queues.items():
-            tally = self.tallies[name]
+            tally = self.run.tallies[name]
             alike = fault.concerns == "provider" and queue.provider.name == provider
             if name == model_id or (alike and not tally.paused):
                 tally.paused = f"{what} ({fault.words})"
@@ -469,10 +450,9 @@ class OpenBatches:
                     tally.set_up.setdefault(fault.words, 0)
 
     async def _settle(self, note: BatchNote, spent: Sequence[float | None]) -> None:
-        for charge, usd in zip(note.charges, spent, strict=False):
-            if charge:
-                await self._budget.settle(charge, usd)
-        await self._budget.close()
+        for item, usd in zip(note.items, spent, strict=True):
+            await self.run.budget.settle(item["charge"], usd)
+        await self.run.budget.close()
 
 
 # The batch endpoints as another transport: submit, poll, import row by row.
@@ -484,51 +464,34 @@ class OpenBatches:
 # twice. Budget, keeping and counting are those of live calls.
 
 
-async def run_batches(
-    queues: Sequence[ModelQueue],
-    ledger: Ledger,
-    *,
-    after: int,
-    run: str,
-    budget: BudgetLedger,
-    purpose: str = "collect",
-    timeouts: Timeouts | None = None,
-    on_progress: OnProgress | None = None,
-    on_stored: OnStored | None = None,
-) -> RunResult:
+async def run_batches(queues: Sequence[ModelQueue], run: RequestRun) -> RunResult:
     """As `runner.run_requests`, through `/v1/files` and `/v1/batches`.
 
     Batches that an earlier run left are waited for first. Time to answer is not
     kept: it says nothing of the model.
     """
-    named = {queue.model_id: queue for queue in queues}
-    tallies = {name: Tally(queue.wanted, queue.before) for name, queue in named.items()}
-    # A fault of the ledger is raised where its rows are waited for.
-    keeping = AttemptWriter(ledger, on_stored, lambda fault: None)
-    batches = OpenBatches(named, ledger, after, run, purpose, budget, keeping, tallies)
-    started = time.monotonic()
-    timeouts = timeouts or Timeouts()
-    for queue in queues:
-        name = queue.provider.name
-        if name not in batches.clients:
-            batches.clients[name] = Client(queue.provider, connections=8, timeouts=timeouts)
-    with progress_shown(batches.tallies, started, on_progress):
-        try:
-            await budget.begin(run)
-            await batches.resume()
-            for queue in queues:
-                await batches.submit(queue)
-            while batches.open or batches.held_elsewhere():
+    run.tallies.update({queue.model_id: Tally(queue.wanted, queue.before) for queue in queues})
+    async with contextlib.AsyncExitStack() as stack:
+        clients: dict[str, Client] = {}
+        for provider in {queue.provider.name: queue.provider for queue in queues}.values():
+            client = Client(provider, connections=8, timeouts=run.timeouts)
+            clients[provider.name] = await stack.enter_async_context(client)
+        batches = OpenBatches({queue.model_id: queue for queue in queues}, clients, run)
+        with run.progress_shown() as started:
+            try:
+                await run.budget.begin(run.name)
                 await batches.resume()
-                await batches.poll()
-                if batches.open:
-                    await asyncio.sleep(POLL_S)
-                elif batches.held_elsewhere():
-                    await asyncio.sleep(min(POLL_S, HELD_WAIT_S))
-        finally:
-            for client in batches.clients.values():
-                await client.__aexit__(None, None, None)
-            await budget.close()
-            await asyncio.to_thread(ledger.flush)
-    await budget.explain(batches.tallies)
-    return RunResult(batches.tallies, None, time.monotonic() - started)
+                for queue in queues:
+                    await batches.submit(queue)
+                while batches.open or batches.held_elsewhere():
+                    await batches.resume()
+                    await batches.poll()
+                    if batches.open:
+                        await asyncio.sleep(POLL_S)
+                    elif batches.held_elsewhere():
+                        await asyncio.sleep(min(POLL_S, HELD_WAIT_S))
+            finally:
+                await run.budget.close()
+                await asyncio.to_thread(run.ledger.flush)
+    await run.budget.explain(run.tallies)
+    return RunResult(run.tallies, None, time.monotonic() - started)

@@ -19,6 +19,7 @@ import re
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -423,6 +424,9 @@ class Tally:
     out_of_budget: bool = False
     #: What the budget is set aside for while calls wait for it; of one model of a run.
     waits: str | None = None
+    #: In a snapshot: whose counts these are, and seconds since the run began.
+    model_id: str = ""
+    elapsed_s: float = 0.0
 
     def count(self, rows: Sequence[Attempt]) -> None:
         """Count attempts that are durable now."""
@@ -480,16 +484,9 @@ class Tally:
     def missing(self) -> int:
         return max(0, self.wanted - self.done - self.failed)
 
-
-@dataclass
-class ModelProgress(Tally):
-    """A model's counts in a snapshot, with its rate per second of this run and money in USD."""
-
-    model_id: str = ""
-    elapsed_s: float = 0.0
-
     @property
     def rate(self) -> float:
+        """Answers and failures per second of this run."""
         return (self.answered + self.failed) / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
@@ -511,7 +508,7 @@ class RunProgress:
     """The whole run at one moment."""
 
     elapsed_s: float
-    models: tuple[ModelProgress, ...]
+    models: tuple[Tally, ...]
     finished: bool
 
     @property
@@ -533,10 +530,8 @@ OnProgress = Callable[[RunProgress], None]
 def snapshot(tallies: Mapping[str, Tally], elapsed_s: float, *, finished: bool) -> RunProgress:
     """Freeze the tallies (model_id → tally)."""
     models = (
-        ModelProgress(
-            **{**vars(tally), "errors": Counter(tally.errors)}, model_id=m, elapsed_s=elapsed_s
-        )
-        for m, tally in tallies.items()
+        replace(tally, errors=Counter(tally.errors), model_id=name, elapsed_s=elapsed_s)
+        for name, tally in tallies.items()
     )
     return RunProgress(elapsed_s, tuple(models), finished)
 
@@ -602,8 +597,7 @@ class BudgetLedger:
                 return None
             if tally is not None and not self._waits:
                 self._waits = True
-                aside = (await asyncio.to_thread(self._ledger.set_aside, self._account)).values()
-                calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)
+                calls, held = await asyncio.to_thread(self._ledger.set_aside, self._account)
                 tally.waits = (
                     f"{held:.4f} USD of the budget are set aside for {calls:,} calls in flight, at "
                     "their worst case; further calls wait until those are answered"
@@ -639,20 +633,19 @@ class BudgetLedger:
         model = request.settings.provider, request.settings.endpoint_model
         return self._seen[model].add(request)
 
-    def _write(self) -> None:
-        self._writing = None
-        if self._settled:
-            settled, self._settled = self._settled, {}
-            self._ledger.charge(self._account, ChargeBounds(None, {}), [], settled)
-
-    async def close(self) -> None:
+    def _write(self) -> Future[Any] | None:
         """Write down what is settled."""
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
-        if self._settled:
-            settled, self._settled = self._settled, {}
-            writing = self._ledger.charge(self._account, ChargeBounds(None, {}), [], settled)
+        if not self._settled:
+            return None
+        settled, self._settled = self._settled, {}
+        return self._ledger.charge(self._account, ChargeBounds(None, {}), [], settled)
+
+    async def close(self) -> None:
+        """Write down what is settled, and wait for it."""
+        if (writing := self._write()) is not None:
             await asyncio.shield(asyncio.wrap_future(writing))
 
     def full(self, model_id: str) -> str:
@@ -692,8 +685,7 @@ class BudgetLedger:
     def _gone_to(self) -> str:
         """Sentence on what an account's money went to."""
         known = [sum(self._known_costs(charged=item).values()) for item in (True, False)]
-        aside = self._ledger.set_aside(self._account).values()
-        calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)
+        calls, held = self._ledger.set_aside(self._account)
         charged = sum(self._ledger.charged(self._account).values())
         unknown = charged - held - known[0]
         said = [f"{sum(known):.4f} USD are the known cost of calls"]

@@ -1,23 +1,23 @@
 """One connection pool per provider: sends a request body, returns an answer or a `CallFault`.
 
-Completions and files are asked through aiohttp itself: the models of requests and responses, the
-headers and the addresses that a client library makes anew for each call took three fifths of a
-call. Uploads and the start of a batch go through the `openai` client. Neither retries or follows
-redirects. What a body says comes in through `http.py`, because a server is not trusted to send
-what its API promises, nor to keep a key to itself.
+Everything goes through one session of aiohttp: the models of requests and responses, the headers
+and the addresses that a client library makes anew for each call took three fifths of a call. The
+`openai` client makes uploads and batches, and sends them through that session too. Nothing is
+retried here and no redirect is followed. What a body says comes in through `http.py`, because a
+server is not trusted to send what its API promises, nor to keep a key to itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -29,7 +29,6 @@ from routeyard.pipelines.collect.http import (
     Decoder,
     Secret,
     Timeouts,
-    bound,
     cleaned,
     completion,
     decoded,
@@ -52,6 +51,7 @@ from routeyard.schemas.recipe.pool import Provider
 _Made = TypeVar("_Made")
 #: Seconds after which an idle connection is closed.
 _KEPT_S = 30.0
+_JSON = "application/json"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 #: Seconds for what a server sends after the end of a stream, so that its connection is used again.
 _REST_S = 1.0
@@ -96,7 +96,6 @@ class Client:
         self._use_proxies = use_proxies
         self._proxy = _proxy(self._address) if use_proxies else None
         self._open: Any = None
-        self._files: Any = None
 
     async def __aenter__(self) -> Client:
         return self
@@ -104,8 +103,6 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         if self._open is not None:
             await self._open.close()
-        if self._files is not None:
-            await self._files.close()
 
     async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply:
         """Send one completion request.
@@ -118,7 +115,7 @@ class Client:
         if self.streams:
             data, first = await self._guarded(self._streamed(path, body, sent))
         else:
-            content = await self._guarded(self._read("POST", path, body))
+            content = await self._guarded(self._read("POST", path, _encoded(body)))
             data = decoded(content, self.secret)
         reply = completion(data, self.secret, tools=bool(body.get("tools")))
         return TimedReply(reply, time.perf_counter() - sent, first)
@@ -156,20 +153,20 @@ class Client:
 
     # -- transport -----------------------------------------------------------------
 
-    async def _read(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+    async def _read(self, method: str, path: str, data: Any = None, **headers: str) -> bytes:
         """The decompressed body of a response.
 
         Raises:
             CallFault: refused, too large, silent, or not as its headers say.
             aiohttp.ClientError: no connection, or one that broke.
         """
-        response = await self._head(method, path, body)
+        response = await self._head(method, path, data, headers)
         async with response:
             return await self._whole(response, path)
 
     async def _events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[str]:
         """The lines of a stream of server-sent events, each as soon as it is there."""
-        response = await self._head("POST", path, body)
+        response = await self._head("POST", path, _encoded(body))
         async with response:
             held = b""
             async for piece in self._pieces(response, MOST_BYTES):
@@ -181,14 +178,17 @@ class Client:
             for line in _LINE_END.split(held):
                 yield line.decode("utf-8", "replace")
 
-    async def _head(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    async def _head(
+        self, method: str, path: str, data: Any, headers: Mapping[str, str] | None = None
+    ) -> Any:
         """The response once its head is there and says success."""
-        data = None
-        if body is not None:
-            text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-            data = text.encode()
         response = await self._session().request(
-            method, self._address + path, data=data, proxy=self._proxy, allow_redirects=False
+            method,
+            self._address + path,
+            data=data,
+            headers=headers,
+            proxy=self._proxy,
+            allow_redirects=False,
         )
         if 200 <= response.status < 300:
             return response
@@ -234,9 +234,9 @@ class Client:
     def _headers(self) -> dict[str, str]:
         """What every request says; kept nowhere, as it holds the key."""
         headers = {
-            "accept": "application/json",
+            "accept": _JSON,
             "accept-encoding": ACCEPTED,
-            "content-type": "application/json",
+            "content-type": _JSON,
             "user-agent": "routeyard",
         }
         # A local server needs no key and may insist on one; a public list may refuse a wrong one.
@@ -248,32 +248,22 @@ class Client:
         return headers
 
     def _openai(self) -> Any:
-        """The client of uploads and batches, made when one is needed."""
-        if self._files is None:
-            import httpx2
-            import openai
+        """A client of uploads and batches whose requests are sent as all others are."""
+        import httpx2
+        import openai
 
-            # First byte and silence are watched here; the transport only bounds connecting.
-            timeout = httpx2.Timeout(None, connect=self._timeouts.connect)
-            self._files = openai.AsyncOpenAI(
-                base_url=self._address,
-                # A local server needs none, and the library insists on a text.
-                api_key=self.secret.value or "none",
-                max_retries=0,
-                timeout=timeout,
-                http_client=openai.DefaultAioHttpClient(
-                    timeout=timeout,
-                    follow_redirects=False,
-                    trust_env=self._use_proxies,
-                    event_hooks={"response": [self._bound]},
-                ),
-                default_headers={"accept-encoding": ACCEPTED},
-            )
-        return self._files
+        async def sent(request: httpx2.Request) -> httpx2.Response:
+            path = str(request.url).removeprefix(self._address)
+            kind = {"content-type": request.headers["content-type"]}
+            content = await self._read(request.method, path, io.BytesIO(request.content), **kind)
+            return httpx2.Response(200, content=content, headers={"content-type": _JSON})
 
-    async def _bound(self, response: Any) -> None:
-        """Before a byte of the body is read, whatever the status."""
-        await bound(response, most=MOST_BYTES, idle_s=self._timeouts.idle_s)
+        return openai.AsyncOpenAI(
+            base_url=self._address,
+            api_key="none",  # it is in the session's headers
+            max_retries=0,
+            http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(sent)),
+        )
 
     async def _guarded(self, call: Awaitable[_Made]) -> _Made:
         """Its result within the deadline; everything that goes wrong as a clean fault."""
@@ -311,10 +301,6 @@ class Client:
 
         if isinstance(error, CallFault):
             return error
-        response = getattr(error, "response", None)
-        if response is not None:  # of an upload or a batch
-            wait = retry_after(response.headers)
-            return refusal(response.status_code, response.content, self.secret, wait=wait)
         causes = [error]
         while isinstance(cause := causes[-1].__cause__, Exception):
             # A library calls a reset a time-out; the first cause knows better.
@@ -333,6 +319,11 @@ class Client:
         unreachable = any(isinstance(cause, never) for cause in causes)
         message = f"{type(first).__name__}: {first}"
         return CallFault(kind, message, maybe_billed=not unreachable, unreachable=unreachable)
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode()
 
 
 def _certificates(address: str) -> Any:
@@ -388,127 +379,6 @@ def get_json(provider: Provider, path: str, *, timeout_s: float) -> dict[str, An
         return asyncio.run(get())
     with ThreadPoolExecutor(1) as thread:  # a loop runs here, as in a notebook
         return thread.submit(asyncio.run, get()).result()
-
-
-# The transport over `requests`, for xVerify: threads with a connection each.
-#
-# Proxies and `.netrc` of the machine are not read: they would see the answers.
-
-_PIECE = 2**16
-
-
-class RequestsClient:
-    """Asks one provider through `requests`; completes as `client.Client` does.
-
-    Args:
-        connections: Calls in flight at most; each has a thread and a connection.
-    """
-
-    streams = False
-
-    def __init__(
-        self, provider: Provider, *, connections: int, timeouts: Timeouts, stream: bool = False
-    ) -> None:
-        self.provider = provider
-        self.secret = Secret.of(provider)
-        self._address = address_of(provider)
-        self._timeouts = timeouts
-        self._pool = ThreadPoolExecutor(connections, thread_name_prefix="requests")
-        self._local = threading.local()
-        self._sessions: list[Any] = []
-
-    async def __aenter__(self) -> RequestsClient:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        for session in self._sessions:
-            session.close()
-
-    async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply:
-        """Send one completion request.
-
-        Raises:
-            CallFault: no answer came; its fields say whether to ask again.
-        """
-        sent = time.perf_counter()
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(self._timeouts.deadline_s):
-                data = await loop.run_in_executor(self._pool, self._ask, path, body)
-        except TimeoutError:
-            raise self._too_late() from None
-        return TimedReply(completion(data, self.secret), time.perf_counter() - sent, None)
-
-    def _ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        with cleaned(self.secret), _faults():
-            response = self._session().post(
-                self._address + path,
-                json=body,
-                timeout=(self._timeouts.connect, self._timeouts.deadline_s),
-                allow_redirects=False,
-                stream=True,
-            )
-            try:
-                content = self._content(response)
-            finally:
-                response.close()
-        if response.status_code != 200:
-            wait = retry_after(response.headers)
-            raise refusal(response.status_code, content, self.secret, wait=wait)
-        return decoded(content, self.secret)
-
-    def _content(self, response: Any) -> bytes:
-        until = time.monotonic() + self._timeouts.deadline_s
-        decoder = Decoder(response.headers.get("content-encoding"), MOST_BYTES)
-        pieces = []
-        while piece := response.raw.read1(_PIECE, decode_content=False):
-            pieces.append(decoder.feed(piece))
-            if time.monotonic() > until:
-                raise self._too_late()
-        return b"".join(pieces)
-
-    def _too_late(self) -> CallFault:
-        return CallFault("timeout", f"no answer within {self._timeouts.deadline_s:g} s")
-
-    def _session(self) -> Any:
-        import requests
-
-        session = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = requests.Session()
-            session.trust_env = False
-            session.headers["accept-encoding"] = ACCEPTED
-            if self.secret.value:
-                session.headers["authorization"] = f"Bearer {self.secret.value}"
-            self._sessions.append(session)
-        return session
-
-
-@contextmanager
-def _faults() -> Iterator[None]:
-    """What an exception of `requests` means, by its kind and never by its words."""
-    import requests
-    import urllib3.exceptions as below
-
-    try:
-        yield
-    except requests.ConnectTimeout as error:
-        raise CallFault(
-            "connection", f"no connection: {error}", unreachable=True, maybe_billed=False
-        ) from None
-    except (requests.Timeout, below.ReadTimeoutError) as error:
-        raise CallFault("timeout", f"no answer in time: {error}") from None
-    except (requests.RequestException, below.HTTPError, OSError) as error:
-        # A connection that never came about asked nothing, so nothing is billed.
-        causes = [error, *error.args, *(getattr(a, "reason", None) for a in error.args)]
-        unreachable = any(isinstance(cause, below.NewConnectionError) for cause in causes)
-        raise CallFault(
-            "connection",
-            f"{type(error).__name__}: {error}",
-            unreachable=unreachable,
-            maybe_billed=not unreachable,
-        ) from None
 
 
 # Which models an endpoint lists (`GET /models`). Costs nothing and asks no model.

@@ -16,14 +16,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.pipelines.collect.attempts import OnStored
 from routeyard.pipelines.collect.batch import PREFIX, BatchNote, run_batches
 from routeyard.pipelines.collect.budget import BudgetLedger, OnProgress, Price
 from routeyard.pipelines.collect.ledger import AnsweredKey, Attempt, Ledger
-from routeyard.pipelines.collect.plan import CHUNK, ModelPlan, Plan, plan, requests, unanswered
+from routeyard.pipelines.collect.plan import (
+    CHUNK,
+    ModelPlan,
+    Plan,
+    model_notes,
+    plan,
+    queue_of,
+    requests,
+    timeouts_of,
+    unanswered,
+)
 from routeyard.pipelines.collect.request import Request, RequestSettings
-from routeyard.pipelines.collect.runner import ModelQueue, RunResult, run_requests
-from routeyard.pipelines.collect.settings import model_notes, queue_of, timeouts_of
+from routeyard.pipelines.collect.runner import OnStored, RequestRun, RunResult, run_requests
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.contracts import RESULTS
 from routeyard.schemas.errors import BadInput
@@ -212,27 +220,22 @@ async def _canaries(
     """Ask the canary prompts of every model that this run asks anything."""
     canary = plan.collect.canary
     queues = [
-        dataclasses.replace(
-            _queue(plan, model),
-            requests=canary_requests(model.model.model_id, model.settings, canary.prompts, run),
+        queue_of(
+            model.model,
+            model.provider,
+            plan.collect,
+            canary_requests(model.model.model_id, model.settings, canary.prompts, run),
             wanted=len(canary.prompts),
-            before=0,
         )
         for model in plan.models
         if model.missing.any()
     ]
     if canary.prompts and queues:
-        await run_requests(
-            queues,
-            ledger,
-            # A key of this run and purpose: nothing older can settle it.
-            after=await asyncio.to_thread(ledger.position),
-            run=run,
-            purpose=purpose,
-            retry=plan.collect.retry,
-            budget=budget,
-            timeouts=timeouts_of(plan.collect),
-        )
+        # A key of this run and purpose: nothing older can settle it.
+        after = await asyncio.to_thread(ledger.position)
+        timeouts = timeouts_of(plan.collect)
+        how = RequestRun(ledger, after, run, purpose, plan.collect.retry, budget, timeouts=timeouts)
+        await run_requests(queues, how)
 
 
 def replan(made: Plan, ledger: Ledger) -> Plan:
@@ -254,23 +257,27 @@ async def _once(
     on_progress: OnProgress | None,
     on_stored: OnStored | None,
 ) -> Collected:
-    queues = [_queue(plan, model) for model in plan.models]
+    settings = plan.collect
+    queues = [
+        queue_of(
+            model.model,
+            model.provider,
+            settings,
+            requests(plan, model),
+            wanted=model.wanted,
+            before=model.settled,
+        )
+        for model in plan.models
+    ]
     await asyncio.to_thread(ledger.remember, model_notes(m.model for m in plan.models))
-    how: dict[str, Any] = {
-        "after": plan.position,
-        "run": run,
-        "budget": budget,
-        "timeouts": timeouts_of(plan.collect),
-        "on_progress": on_progress,
-        "on_stored": on_stored,
-    }
-    if plan.collect.transport == "batch":
-        asked = await run_batches(queues, ledger, **how)
-    else:
-        await asyncio.to_thread(_no_batches, plan, ledger)
-        retry, stream = plan.collect.retry, plan.collect.stream
-        asked = await run_requests(queues, ledger, retry=retry, stream=stream, **how)
-    return _collected(plan, asked)
+    how = RequestRun(
+        ledger, plan.position, run, "collect", settings.retry, budget, on_stored,
+        timeouts_of(settings), settings.stream, on_progress,
+    )  # fmt: skip
+    if settings.transport == "batch":
+        return _collected(plan, await run_batches(queues, how))
+    await asyncio.to_thread(_no_batches, plan, ledger)
+    return _collected(plan, await run_requests(queues, how))
 
 
 def _no_batches(plan: Plan, ledger: Ledger) -> None:
@@ -283,18 +290,6 @@ def _no_batches(plan: Plan, ledger: Ledger) -> None:
                 where=f"batch {name} in the ledger",
                 next_step="run once with 'collect.transport: batch' to fetch its answers",
             )
-
-
-def _queue(plan: Plan, model: ModelPlan) -> ModelQueue:
-    asked = requests(plan, model)
-    return queue_of(
-        model.model,
-        model.provider,
-        plan.collect,
-        asked,
-        wanted=model.wanted,
-        before=model.settled,
-    )
 
 
 def budget_of(plan: Plan, ledger: Ledger) -> BudgetLedger:

@@ -1,12 +1,11 @@
 """What comes over the wire: bounded in bytes and time, decoded, and cleaned of secrets.
 
-`bound` and `decoded` read every body; `Secret` says what is hidden, `Timeouts` how long a call
-may take. The transport over `requests` is in `client.py`.
+`Decoder` and `decoded` read every body; `Secret` says what is hidden, `Timeouts` how long a call
+may take.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import email.utils
 import json
@@ -15,7 +14,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -113,33 +112,6 @@ class Decoder:
             return self._zlib.decompress(piece, _READ_PIECE)
 
 
-async def bound(response: Any, *, most: int, idle_s: float) -> None:
-    """Put a bounded, decoding stream under an HTTP response whose body was not read yet."""
-    from httpx2 import AsyncByteStream
-
-    class Bounded(AsyncByteStream):
-        def __init__(self, under: Any, coding: str | None) -> None:
-            self._under, self._decoder = under, Decoder(coding, most)
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            pieces = self._under.__aiter__()
-            while True:
-                try:
-                    async with asyncio.timeout(idle_s):
-                        piece = await anext(pieces)
-                except StopAsyncIteration:
-                    return
-                except TimeoutError:
-                    raise silent(idle_s) from None
-                yield self._decoder.feed(piece)
-
-        async def aclose(self) -> None:
-            await self._under.aclose()
-
-    response.stream = Bounded(response.stream, response.headers.pop("content-encoding", None))
-    response.headers.pop("content-length", None)
-
-
 # What the libraries below log of requests, without secrets.
 #
 # They log whole addresses, and at the level DEBUG bodies and headers as well; whoever
@@ -148,8 +120,7 @@ async def bound(response: Any, *, most: int, idle_s: float) -> None:
 #: Loggers of everything between us and the socket.
 _LOGGERS = (
     "openai", "openai._base_client", "openai._response", "openai._legacy_response", "httpx2",
-    "httpcore2", "httpx", "httpcore", "aiohttp.client", "asyncio", "urllib3.connectionpool",
-    "urllib3.util.retry", "urllib3.connection", "requests",
+    "httpcore2", "httpx", "httpcore", "aiohttp.client", "asyncio",
 )  # fmt: skip
 
 
@@ -189,7 +160,7 @@ def hidden_in_logs(secret: Secret) -> Secret:
 # forms than it got it: escaped in JSON, in a URL or in HTML, cut into stream
 # events, content parts or tokens, or with an end cut off. `Secret.clean` knows
 # them; nothing that came over the wire is used before it went through. What the
-# libraries log of a request goes through it as well (`logs.py`).
+# libraries log of a request goes through it as well.
 
 _Value = TypeVar("_Value")
 HIDDEN = "[key]"

@@ -126,17 +126,19 @@ class SettledKey:
     status: str
     permanent: bool
     #: Attempts of all runs that were billed and gave no answer.
-    billed: int = 0
+    billed: int
+    #: Attempts of its run. Those of others do not count: a run that was killed may have met a
+    #: fault that an undisturbed run meets once.
+    attempts: int
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredKey:
-    """The attempt that counts for a key, and how many its run made."""
+    """The attempt that counts for a key, whole."""
 
     attempt: Attempt
     attempts: int
-    #: Attempts of all runs that were billed and gave no answer.
-    billed: int = 0
+    billed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,22 +148,6 @@ class Claim:
     granted: list[AnswerKey] = field(default_factory=list)
     settled: list[AnswerKey] = field(default_factory=list)
     held: list[AnswerKey] = field(default_factory=list)
-
-
-def newest_usable(rows: Sequence[tuple[int, str, bool, str, bool]]) -> tuple[SettledKey, int]:
-    """The attempt that counts among (id, status, permanent, run, billed), and its run's attempts.
-
-    Attempts of other runs do not count: a run that was killed may have met a
-    fault that an undisturbed run meets once. What they cost does.
-    """
-    chosen = max(rows, key=lambda row: _rank(row[0], row[1]))
-    settled = SettledKey(*chosen[:3], billed=sum(row[4] for row in rows))
-    return settled, sum(row[3] == chosen[3] for row in rows)
-
-
-def _rank(attempt_id: int, status: str) -> tuple[int, int]:
-    level = {"ok": 2, "truncated": 1, "refused": 1}.get(status, 0)
-    return level, attempt_id
 
 
 def misled(key: AnswerKey) -> BadInput:
@@ -187,6 +173,9 @@ CREATE TABLE IF NOT EXISTS charges (
 );
 CREATE INDEX IF NOT EXISTS charges_by_account ON charges (account);
 """
+CHARGE = "INSERT INTO charges VALUES (?, ?, ?, ?, ?)"
+#: USD of an account by model and owner; without an owner they are settled.
+CHARGED = "SELECT model_id, owner, sum(usd) FROM charges WHERE account = ? GROUP BY model_id, owner"
 
 #: Runs one statement with `?` for its values and returns the rows.
 Execute = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
@@ -231,36 +220,32 @@ def charge(
         _settle(execute, name, usd)
     if not wanted:
         return []
-    book = _Book(execute, account, lives)
+    # What is spent for good, and what living processes hold open.
+    spent: defaultdict[str, float] = defaultdict(float)
+    held: defaultdict[str, float] = defaultdict(float)
+    alive: dict[str | None, bool] = {None: False}
+    for model_id, name, usd in execute(CHARGED, (account,)):
+        if name not in alive:
+            alive[name] = lives(name)
+        (held if alive[name] else spent)[model_id] += usd
     answers: list[Granted] = []
     for item in wanted:
-        answer = book.fits(item, bounds)
-        answers.append(answer)
-        if answer == "yes":
-            execute(
-                "INSERT INTO charges VALUES (?, ?, ?, ?, ?)",
-                (item.id, account, item.model_id, item.usd, owner),
+        model = item.model_id
+        limits = [
+            (bound - gone, bound - gone - kept)
+            for bound, gone, kept in (
+                (bounds.models.get(model), spent[model], held[model]),
+                (bounds.total, sum(spent.values()), sum(held.values())),
             )
-            book.add(item.model_id, item.usd, is_open=True)
+            if bound is not None
+        ]
+        if all(item.usd <= left for _, left in limits):
+            answers.append("yes")
+            execute(CHARGE, (item.id, account, model, item.usd, owner))
+            held[model] += item.usd
+        else:
+            answers.append("wait" if all(item.usd <= freed for freed, _ in limits) else "full")
     return answers
-
-
-def charged(execute: Execute, account: str) -> dict[str, float]:
-    """USD charged to an account, per model, open charges included."""
-    rows = execute(
-        "SELECT model_id, sum(usd) FROM charges WHERE account = ? GROUP BY model_id", (account,)
-    )
-    return {model_id: float(usd) for model_id, usd in rows}
-
-
-def set_aside(execute: Execute, account: str) -> dict[str, tuple[int, float]]:
-    """Open charges of an account, per model: how many, and their USD."""
-    rows = execute(
-        "SELECT model_id, count(*), sum(usd) FROM charges "
-        "WHERE account = ? AND owner IS NOT NULL GROUP BY model_id",
-        (account,),
-    )
-    return {model_id: (int(count), float(usd)) for model_id, count, usd in rows}
 
 
 def _settle(execute: Execute, name: str, usd: float | None) -> None:
@@ -273,53 +258,15 @@ def _settle(execute: Execute, name: str, usd: float | None) -> None:
     if cost:
         # One row per model for all that is settled, however long the benchmark lives.
         execute(
-            "INSERT INTO charges VALUES (?, ?, ?, ?, NULL) "
-            "ON CONFLICT (id) DO UPDATE SET usd = charges.usd + excluded.usd",
-            (f"settled\n{account}\n{model_id}", account, model_id, cost),
+            f"{CHARGE} ON CONFLICT (id) DO UPDATE SET usd = charges.usd + excluded.usd",
+            (f"settled\n{account}\n{model_id}", account, model_id, cost, None),
         )
-
-
-class _Book:
-    """Sums of an account: what is spent for good, and what living processes hold open."""
-
-    def __init__(self, execute: Execute, account: str, lives: Callable[[str], bool]) -> None:
-        self._spent: dict[str, float] = {}
-        self._open: dict[str, float] = {}
-        known: dict[str, bool] = {}
-        for model_id, owner, usd in execute(
-            "SELECT model_id, owner, sum(usd) FROM charges WHERE account = ? "
-            "GROUP BY model_id, owner",
-            (account,),
-        ):
-            if owner is not None and owner not in known:
-                known[owner] = lives(owner)
-            self.add(model_id, float(usd), is_open=bool(owner is not None and known[owner]))
-
-    def add(self, model_id: str, usd: float, *, is_open: bool) -> None:
-        book = self._open if is_open else self._spent
-        book[model_id] = book.get(model_id, 0.0) + usd
-
-    def fits(self, charge: Charge, bounds: ChargeBounds) -> Granted:
-        left, freed = float("inf"), float("inf")
-        model = bounds.models.get(charge.model_id)
-        for bound, spent, held in (
-            (model, self._spent.get(charge.model_id, 0.0), self._open.get(charge.model_id, 0.0)),
-            (bounds.total, sum(self._spent.values()), sum(self._open.values())),
-        ):
-            if bound is not None:
-                freed = min(freed, bound - spent)
-                left = min(left, bound - spent - held)
-        if charge.usd <= left:
-            return "yes"
-        return "wait" if charge.usd <= freed else "full"
 
 
 # Tables and statements of a ledger, with what differs between databases as data.
 #
 # Values are marked `?` in every statement.
 
-#: Names of an attempt's columns, for SQL.
-NAMES = ", ".join(COLUMNS)
 #: Columns of `Ledger.summary`; sums leave out unknown values, which are counted separately.
 SUMMARY = (
     "purpose", "model_id", "attempts", "ok", "truncated", "refused", "errors",
@@ -334,21 +281,16 @@ class Dialect:
     Attributes:
         types: Types of columns of `attempts` that are not `default_type`.
         checksum: Column of an attempt's checksum; empty without one.
-        seen: Type of a lease's heartbeat.
-        clock: SQL of its first value.
-        beat: SQL of each further value.
-        beat_read: SQL of the heartbeat as a number that differs after each renewal.
+        clock: SQL of a lease's first heartbeat, a number.
+        beat: SQL of each further one; it differs from the one before.
         silence: SQL of the seconds since the renewal by the server's clock; null without one.
         table_options: What ends the definition of a table without ids.
     """
 
     attempt_id: str
     default_type: str
-    integer: str
-    seen: str
     clock: str
     beat: str
-    beat_read: str
     silence: str
     types: Mapping[str, str] = field(default_factory=dict)
     checksum: str = ""
@@ -376,32 +318,14 @@ CREATE TABLE IF NOT EXISTS attempts (
 CREATE INDEX IF NOT EXISTS attempts_by_request ON attempts (request_hash, sample);
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, json TEXT NOT NULL) {self.table_options};
 CREATE TABLE IF NOT EXISTS owners (
-    owner TEXT PRIMARY KEY, host TEXT, pid {self.integer}, started TEXT, seen {self.seen} NOT NULL
+    owner TEXT PRIMARY KEY, host TEXT, pid bigint, started TEXT, seen DOUBLE PRECISION NOT NULL
 );
 CREATE TABLE IF NOT EXISTS claims (
-    request_hash TEXT NOT NULL, sample {self.integer} NOT NULL, owner TEXT NOT NULL,
+    request_hash TEXT NOT NULL, sample bigint NOT NULL, owner TEXT NOT NULL,
     PRIMARY KEY (request_hash, sample)
 ) {self.table_options};
 {CHARGES_SCHEMA}
 """
-
-    @property
-    def begin_lease(self) -> str:
-        """Statement that writes a new lease."""
-        return f"INSERT INTO owners VALUES (?, ?, ?, ?, {self.clock})"
-
-    @property
-    def renew_lease(self) -> str:
-        """Statement that gives a row if the lease is still there, and renews it."""
-        return f"UPDATE owners SET seen = {self.beat} WHERE owner = ? RETURNING owner"
-
-    @property
-    def read_lease(self) -> str:
-        """Statement that reads whose a lease is, its heartbeat and the server's silence."""
-        return (
-            f"SELECT host, pid, started, {self.beat_read}, {self.silence} "
-            "FROM owners WHERE owner = ?"
-        )
 
 
 POSITION = "SELECT coalesce(max(id), 0) FROM attempts"
@@ -423,10 +347,16 @@ SPENDING = (
     "SELECT run, model_id, sum(cost_usd) FROM attempts WHERE cost_usd IS NOT NULL GROUP BY 1, 2"
 )
 # With one mark for each request hash.
-TRIES = (
-    f"SELECT request_hash, sample, id, status, permanent, run, {BILLED_SQL} "
-    "FROM attempts WHERE request_hash IN ({marks})"
-)
+SETTLED = f"""
+SELECT request_hash, sample, id, status, permanent, billed, attempts FROM (
+    SELECT request_hash, sample, id, status, permanent,
+        count(*) FILTER (WHERE {BILLED_SQL}) OVER (PARTITION BY request_hash, sample) AS billed,
+        count(*) OVER (PARTITION BY request_hash, sample, run) AS attempts,
+        row_number() OVER (PARTITION BY request_hash, sample ORDER BY CASE
+            WHEN status = 'ok' THEN 0 WHEN status IN ('truncated', 'refused') THEN 1 ELSE 2
+            END, id DESC) AS place
+    FROM attempts WHERE request_hash IN ({{marks}})
+) AS tried WHERE place = 1"""
 SETTLED_SINCE = (
     "SELECT request_hash, sample FROM attempts WHERE request_hash IN ({marks}) "
     "AND id > ? AND (permanent OR status <> 'error')"
@@ -570,19 +500,23 @@ class HeldLease:
         Where another process has ended the lease, a new one begins, without claims.
         """
         self._renewing = self._clocks.own()
-        if not (self.begun and execute(self._dialect.renew_lease, (self._lease.name,))):
+        beat = f"UPDATE owners SET seen = {self._dialect.beat} WHERE owner = ? RETURNING owner"
+        if not (self.begun and execute(beat, (self._lease.name,))):
             if self.begun:
                 self._lease = self.new()
             self.claimed.clear()
             self.begun = True
             lease = self._lease
             row = (lease.name, lease.host, lease.pid, lease.started)
-            execute(self._dialect.begin_lease, row)
+            execute(f"INSERT INTO owners VALUES (?, ?, ?, ?, {self._dialect.clock})", row)
         return self._lease.name
 
     def is_held(self, execute: Execute, name: str) -> bool:
         """Whether the lease of another process holds its claims and charges."""
-        for host, pid, began, beat, silent_s in execute(self._dialect.read_lease, (name,)):
+        held = (
+            f"SELECT host, pid, started, seen, {self._dialect.silence} FROM owners WHERE owner = ?"
+        )
+        for host, pid, began, beat, silent_s in execute(held, (name,)):
             if not self.process_ended(host, pid, began):
                 return not is_lapsed(self._unmoved_s(name, beat), silent_s)
         return False
@@ -808,21 +742,26 @@ class Ledger(abc.ABC):
 
     def settled(self, hashes: Sequence[str]) -> dict[AnswerKey, SettledKey]:
         """The attempt that counts for each key of these request hashes."""
-        return {key: result for key, (result, _) in self._counting(hashes).items()}
+        result = {}
+        for marks, chunk in chunks(hashes):
+            for name, sample, number, status, permanent, *counts in self._read(
+                SETTLED.format(marks=marks), chunk
+            ):
+                result[name, sample] = SettledKey(number, status, bool(permanent), *counts)
+        return result
 
     def answered(self, hashes: Sequence[str]) -> dict[AnswerKey, AnsweredKey]:
         """As `settled`, with the whole attempts."""
-        result = self._counting(hashes)
-        by_id = {row.attempt_id: (key, row, count) for key, (row, count) in result.items()}
+        by_id = {row.attempt_id: (key, row) for key, row in self.settled(hashes).items()}
         answers: dict[AnswerKey, AnsweredKey] = {}
         for marks, chunk in chunks(sorted(by_id)):
             query = f"{self._dialect.read_attempts} WHERE id IN ({marks})"
             for number, *values in self._read(query, chunk):
-                key, settled, count = by_id[number]
+                key, settled = by_id[number]
                 attempt = self._attempt(values)
                 if (attempt.request_hash, attempt.sample) != key:
                     raise misled(key)
-                answers[key] = AnsweredKey(attempt, count, settled.billed)
+                answers[key] = AnsweredKey(attempt, settled.attempts, settled.billed)
         return answers
 
     def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
@@ -860,22 +799,19 @@ class Ledger(abc.ABC):
 
     def charged(self, account: str) -> dict[str, float]:
         """USD charged to an account, per model, open charges included."""
-        return charged(self._read, account)
+        usd: defaultdict[str, float] = defaultdict(float)
+        for model_id, _, part in self._read(CHARGED, (account,)):
+            usd[model_id] += part
+        return dict(usd)
 
-    def set_aside(self, account: str) -> dict[str, tuple[int, float]]:
-        """Calls whose worst case is charged to an account until they end, and their USD, per
-        model."""
-        return set_aside(self._read, account)
-
-    def _counting(self, hashes: Sequence[str]) -> dict[AnswerKey, tuple[SettledKey, int]]:
-        rows: dict[AnswerKey, list[tuple[int, str, bool, str, bool]]] = defaultdict(list)
-        for marks, chunk in chunks(list(hashes)):
-            for request_hash, sample, number, status, permanent, run, billed in self._read(
-                TRIES.format(marks=marks), chunk
-            ):
-                row = (number, status, bool(permanent), run, bool(billed))
-                rows[request_hash, sample].append(row)
-        return {key: newest_usable(tries) for key, tries in rows.items()}
+    def set_aside(self, account: str) -> tuple[int, float]:
+        """Calls whose worst case is charged to an account until they end, and their USD."""
+        rows = self._read(
+            "SELECT count(*), coalesce(sum(usd), 0) FROM charges "
+            "WHERE account = ? AND owner IS NOT NULL",
+            (account,),
+        )
+        return int(rows[0][0]), float(rows[0][1])
 
     # -- writing ---------------------------------------------------------------
 
@@ -904,9 +840,9 @@ class Ledger(abc.ABC):
     def remember(self, notes: Mapping[str, str]) -> None:
         """Keep notes by name, the newest of each name.
 
-        `settings:<hash>` is what was asked beside the messages, `model:<id>` the
+        `model:<id>` is the
         pool's entry, `batch:<id>` a batch that is under way, `run:<id>` the account of a
-        run, `address:<provider>` where a provider of that name first was.
+        run, `listed:<benchmark>/<provider>` what a local server listed when it was first asked.
         """
         self._group.submit(lambda _: self._many(REMEMBER, sorted(notes.items()))).result()
 
@@ -922,7 +858,7 @@ class Ledger(abc.ABC):
         wanted: Sequence[Charge],
         settled: Mapping[str, float | None],
     ) -> Future[list[Granted]]:
-        """Set money aside for calls and settle what was set aside; see `charges.charge`."""
+        """Set money aside for calls and settle what was set aside; see `charge`."""
 
         def work(execute: Execute) -> list[Granted]:
             owner = self._lease.renew(execute)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from routeyard.pipelines.collect.ledger import COLUMNS, NAMES, Attempt, Dialect, Execute, Ledger
+from routeyard.pipelines.collect.ledger import COLUMNS, Attempt, Dialect, Execute, Ledger
 from routeyard.pipelines.common.errors import DiskFull
 from routeyard.schemas.errors import BadInput, RouteyardError
 
@@ -29,15 +29,13 @@ _INTEGERS = (
     "sample", "http_status", "choices", "prompt_tokens", "completion_tokens", "reasoning_tokens",
     "total_tokens", "call_completion_tokens", "cache_read_tokens", "cache_write_tokens",
 )  # fmt: skip
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
 _DIALECT = Dialect(
     attempt_id="bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     default_type="text",
-    integer="bigint",
-    seen="timestamptz",
-    clock="clock_timestamp()",
-    beat="clock_timestamp()",
-    beat_read="extract(epoch FROM seen)::float8",
-    silence="extract(epoch FROM clock_timestamp() - seen)::float8",
+    clock=_NOW,
+    beat=_NOW,
+    silence=f"{_NOW} - seen",
     types={
         **dict.fromkeys(_INTEGERS, "bigint"),
         **dict.fromkeys(("cost_usd", "latency_s", "ttft_s"), "double precision"),
@@ -95,7 +93,7 @@ class PostgresLedger(Ledger):
     def _insert(self, attempts: Sequence[Attempt]) -> None:
         with (
             self._writer.cursor() as cursor,
-            cursor.copy(f"COPY attempts ({NAMES}) FROM STDIN".encode()) as copy,
+            cursor.copy(f"COPY attempts ({_DIALECT.attempt_columns}) FROM STDIN".encode()) as copy,
         ):
             for attempt in attempts:
                 copy.write_row(_row(attempt))

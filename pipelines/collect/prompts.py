@@ -15,7 +15,7 @@ from routeyard.pipelines.collect.budget import BudgetLedger
 from routeyard.pipelines.collect.http import Timeouts
 from routeyard.pipelines.collect.ledger import Attempt, Ledger, SettledKey
 from routeyard.pipelines.collect.request import Request, RequestSettings
-from routeyard.pipelines.collect.runner import ModelQueue, run_requests
+from routeyard.pipelines.collect.runner import ModelQueue, RequestRun, run_requests
 from routeyard.schemas.recipe.collect import Retry
 
 
@@ -97,18 +97,8 @@ def ask_prompts(
     if missing and send:
         queue.requests = iter(missing)
         queue.wanted, queue.before = len(by_hash), len(by_hash) - len(missing)
-        end = asyncio.run(
-            run_requests(
-                [queue],
-                ledger,
-                after=after,
-                run=run,
-                purpose=purpose,
-                retry=retry,
-                budget=budget,
-                timeouts=timeouts,
-            )
-        )
+        how = RequestRun(ledger, after, run, purpose, retry, budget, timeouts=timeouts)
+        end = asyncio.run(run_requests([queue], how))
         tally = end.tallies[queue.model_id]
         count, failed = tally.asked, sum(tally.errors.values())
         stopped, refusal = end.stopped or tally.paused, tally.refusal

@@ -1,6 +1,6 @@
 """What is asked, and the hash under which its answers are kept.
 
-The hash covers the provider's address, endpoint path, model name as the endpoint
+The hash covers the provider's address or `id`, endpoint path, model name as the endpoint
 knows it, every parameter and the messages. So another temperature, a changed
 provider pin or another prompt is a new request, and two recipes share the answers
 of one address, whatever they call it. It leaves out what does not change what is
@@ -13,7 +13,7 @@ import base64
 import hashlib
 import ipaddress
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -158,30 +158,30 @@ def address_of(provider: Provider) -> str:
 
 
 def identity_of(provider: Provider) -> str:
-    """What identifies the provider in a request's hash: its address, whatever it is called.
+    """What identifies the provider in a request's hash: its `id`, or else its address.
 
     A loopback address that a recipe leaves to the environment changes its port at
     each start of the server; such a one is known by the provider's name.
     """
-    if "$" in provider.base_url and missing(provider.base_url) is not None:
+    if provider.id is not None:
+        return provider.id
+    if not provider.id_in_environment:
+        return _normal(address_of(provider))
+    if missing(provider.base_url) is not None or on_loopback(provider):
         return provider.name
-    address = address_of(provider)
-    parts = urlsplit(address)
-    host = (parts.hostname or "").lower()
-    if "$" in provider.base_url:
-        if _loopback(host):
-            return provider.name
-        # A path from the environment may hold a token: only its digest is kept.
-
-        return "sha256:" + hashlib.sha256(_normal(address).encode()).hexdigest()
-    return _normal(address)
+    # A path from the environment may hold a token: only its digest is kept.
+    return "sha256:" + hashlib.sha256(_normal(address_of(provider)).encode()).hexdigest()
 
 
 def on_loopback(provider: Provider) -> bool:
     """Whether a provider is on this machine, also where its address is left to the environment."""
-    if "$" in provider.base_url and missing(provider.base_url) is not None:
+    if missing(provider.base_url) is not None:
         return False
-    return _loopback(urlsplit(address_of(provider)).hostname or "")
+    host = urlsplit(address_of(provider)).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _normal(address: str) -> str:
@@ -191,13 +191,6 @@ def _normal(address: str) -> str:
     default = {"http": 80, "https": 443}[parts.scheme]
     port = "" if parts.port in (None, default) else f":{parts.port}"
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 #: Path under a provider's `base_url` that answers chat completions.
@@ -291,6 +284,10 @@ class Request:
         """The same for some of its samples; null for none."""
         numbers = tuple(samples)
         return replace(self, samples=numbers) if numbers else None
+
+    def among(self, keys: Collection[tuple[str, int]]) -> Request | None:
+        """The same for those of its samples whose keys are among these; null for none."""
+        return self.only(sample for name, sample in self.keys if (name, sample) in keys)
 
     def with_billed(self, billed: int) -> Request:
         """The same, after so many billed attempts without an answer."""

@@ -1,6 +1,6 @@
 """Runs the requests of several models within limits and a budget, and stores every attempt.
 
-Each model has a worker (`worker.py`) with its own window, rate and failure counts. A worker
+Each model has a `ModelWorker` with its own window, rate and failure counts. A worker
 claims requests in small chunks and sends them as places become free. Only requests in flight
 are held in memory, so memory does not grow with the length of a run.
 """
@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
-from routeyard.pipelines.collect.attempts import (
-    AttemptOutcome,
-    AttemptWriter,
-    Claims,
-    OnStored,
-    Origin,
-    answered_rows,
-    failed_rows,
-)
 from routeyard.pipelines.collect.budget import (
     BudgetLedger,
     LeastUsage,
@@ -34,6 +26,7 @@ from routeyard.pipelines.collect.budget import (
     Price,
     Tally,
     UsageWatch,
+    cost_of,
     counted,
     counted_fault,
     least_usage,
@@ -42,10 +35,10 @@ from routeyard.pipelines.collect.budget import (
 )
 from routeyard.pipelines.collect.client import Client, TimedReply
 from routeyard.pipelines.collect.http import Timeouts
-from routeyard.pipelines.collect.ledger import Ledger, is_billed
-from routeyard.pipelines.collect.reply import CallFault, ModelReply
+from routeyard.pipelines.collect.ledger import Attempt, Ledger, is_billed
+from routeyard.pipelines.collect.reply import CallFault, ModelReply, Usage
 from routeyard.pipelines.collect.request import Request
-from routeyard.schemas.recipe.collect import Budget, RateLimits, Retry
+from routeyard.schemas.recipe.collect import RateLimits, Retry
 from routeyard.schemas.recipe.pool import Provider
 
 # How long a worker waits before it repeats a call that failed.
@@ -209,16 +202,6 @@ class Gate:
 # The requests of one model and the limits under which they are sent.
 
 
-class Transport(Protocol):
-    """Sends completions to one provider: `Client`, or `RequestsClient` over `requests`."""
-
-    @property
-    def streams(self) -> bool: ...
-    async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply: ...
-    async def __aenter__(self) -> Any: ...
-    async def __aexit__(self, *_: object) -> None: ...
-
-
 @dataclass
 class ModelQueue:
     """The requests of one model.
@@ -243,13 +226,257 @@ class ModelQueue:
     max_tokens: int | None = None
     unusable: Callable[[ModelReply], CallFault | None] | None = None
     unanswered_after: int | None = None
-    transport: Callable[..., Transport] = Client
+    transport: Callable[..., Client] = Client
 
     def check(self, reply: ModelReply) -> None:
         """Raise the fault that makes a reply no answer."""
         if self.unusable and (fault := self.unusable(reply)) is not None:
             fault.usage = reply.usage
             raise fault
+
+
+# Which requests are ours to send, where several processes want the same ones.
+
+#: Requests claimed at once; so many a killed process holds at most until its lease is over.
+CHUNK = 64
+#: Seconds between looks at what other processes hold.
+HELD_WAIT_S = 0.5
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Claims requests for one worker, and knows when to give them up.
+
+    Args:
+        after: `ledger.position()` when the plan was made; what was settled since then
+            counts in `tally.elsewhere`.
+        halted: Whether nothing more is sent.
+        sleep: Waits no longer than the run lasts.
+    """
+
+    _ledger: Ledger
+    _after: int
+    _tally: Tally
+    _halted: Callable[[], bool]
+    _sleep: Callable[[float], Awaitable[None]]
+
+    async def each(self, source: Iterator[Request]) -> AsyncIterator[Request]:
+        """Requests that are ours to send; those another process holds come last.
+
+        The next chunk is claimed while this one is sent. What was claimed and not
+        given out when the run halts is released.
+        """
+        held: list[Request] = []
+        chunk = list(itertools.islice(source, CHUNK))
+        upcoming = asyncio.ensure_future(self._claim(chunk))
+        while True:
+            granted, waiting = await upcoming
+            held += waiting
+            more = bool(chunk)
+            self._tally.held = 0 if more else sum(len(entry.samples) for entry in held)
+            if more:
+                chunk = list(itertools.islice(source, CHUNK))
+                upcoming = asyncio.ensure_future(self._claim(chunk))
+            for position, request in enumerate(granted):
+                if self._halted():
+                    rest = granted[position:] + ((await upcoming)[0] if more else [])
+                    for item in rest:
+                        self._ledger.release(item.keys)
+                    return
+                yield request
+            if not more:
+                if not held or self._halted():
+                    return
+                await self._sleep(HELD_WAIT_S)
+                again, held = held, []
+                upcoming = asyncio.ensure_future(self._claim(again))
+
+    async def still_ours(self, request: Request) -> Request | None:
+        """What is left to send of a claimed request whose lease may have lapsed; null for nothing.
+
+        What another process holds by now is waited for.
+        """
+        left: Request | None = request
+        while left and not self._halted() and not self._ledger.holds(left.keys):
+            granted, held = await self._claim([left])
+            left = left.among({key for part in (*granted, *held) for key in part.keys})
+            if not held:
+                break
+            await self._sleep(HELD_WAIT_S)
+        return left
+
+    async def _claim(self, requests: list[Request]) -> tuple[list[Request], list[Request]]:
+        """What is granted of a chunk, and what others hold."""
+        if not requests:
+            return [], []
+        keys = [key for request in requests for key in request.keys]
+        claim = await asyncio.wrap_future(self._ledger.claim(keys, after=self._after))
+        self._tally.elsewhere += len(claim.settled)
+        granted, held = (
+            [part for request in requests if (part := request.among(keys))]
+            for keys in (set(claim.granted), set(claim.held))
+        )
+        return granted, held
+
+
+OnStored = Callable[[Sequence[Attempt]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Run, purpose, time and price of a call."""
+
+    run: str
+    purpose: str
+    requested_at: datetime
+    price: Price
+
+    def of(self, request: Request, sample: int) -> dict[str, Any]:
+        """Columns of an attempt that are known before the call ends."""
+        return {
+            "request_hash": request.request_hash,
+            "sample": sample,
+            "query_id": request.query_id,
+            "model_id": request.model_id,
+            "settings_hash": request.settings.settings_hash,
+            "run": self.run,
+            "purpose": self.purpose,
+            "requested_at": self.requested_at.isoformat(timespec="milliseconds"),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptOutcome:
+    """What is still wanted of a request, and the seconds to wait before the next attempt."""
+
+    left: Request | None
+    sent: bool = True
+    failed: bool = False
+    billed: bool = False
+    wait_s: float = 0.0
+
+
+def _metered(usage: Usage, price: Price, count: int) -> dict[str, Any]:
+    """Columns of usage and cost of one of `count` samples that share a call."""
+    usd, source = cost_of(usage, price)
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "call_completion_tokens": usage.completion_tokens,
+        # The server sends one count for all samples: the share of each is not known.
+        "completion_tokens": usage.completion_tokens if count == 1 else None,
+        "cost_usd": None if usd is None else usd / count,
+        "cost_source": source,
+    }
+
+
+def answered_rows(
+    request: Request,
+    reply: ModelReply,
+    origin: Origin,
+    *,
+    latency_s: float | None,
+    ttft_s: float | None,
+) -> list[Attempt]:
+    """One row for each wanted sample that the reply has a choice for."""
+    # More choices than were asked for are not samples anybody wanted.
+    choices = reply.choices[: len(request.samples)]
+    count, usage = len(choices), reply.usage
+    return [
+        Attempt(
+            **origin.of(request, sample),
+            **_metered(usage, origin.price, count),
+            status=choice.status,
+            permanent=False,
+            http_status=200,
+            text=choice.text,
+            finish_reason=choice.finish_reason,
+            served_model=reply.served_model,
+            provider=reply.provider,
+            system_fingerprint=reply.system_fingerprint,
+            choices=count,
+            reasoning_tokens=usage.reasoning_tokens if count == 1 else None,
+            total_tokens=usage.total_tokens if count == 1 else None,
+            latency_s=latency_s,
+            ttft_s=ttft_s,
+            logprobs=choice.logprobs,
+        )
+        for sample, choice in zip(request.samples, choices, strict=False)
+    ]
+
+
+def failed_rows(
+    request: Request, fault: CallFault, origin: Origin, *, latency_s: float | None
+) -> list[Attempt]:
+    """One row for each sample without an answer, with the usage that the server metered for it.
+
+    A fault of set-up is not permanent: a person mends it, and the pair is asked again.
+    """
+    count = len(request.samples)
+    metered = _metered(fault.usage, origin.price, count) if fault.usage is not None else {}
+    return [
+        Attempt(
+            **origin.of(request, sample),
+            **metered,
+            status="refused" if fault.refused else "error",
+            permanent=fault.permanent and not (fault.concerns or fault.refused),
+            http_status=fault.status,
+            error_class=fault.kind,
+            error=fault.message,
+            choices=count,
+            latency_s=latency_s,
+        )
+        for sample in request.samples
+    ]
+
+
+@dataclass(eq=False)
+class AttemptWriter:
+    """Writes the attempts of a run to the ledger and counts them once they are durable.
+
+    Args:
+        on_stored: Called in the ledger's thread once attempts are durable.
+        on_fault: Called in the event loop when the ledger can keep no more, or with what
+            `on_stored` raised.
+    """
+
+    _ledger: Ledger
+    _on_stored: OnStored | None
+    _on_fault: Callable[[BaseException], None]
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+
+    async def keep(
+        self, rows: Sequence[Attempt], tally: Tally, *, settles: bool
+    ) -> BaseException | None:
+        """Write rows; returns when they are durable and counted by `tally`, or the error.
+
+        The caller holds its place until then: a killed run pays at most for as many calls twice
+        as it has in flight.
+        """
+        future: asyncio.Future[BaseException | None] = self._loop.create_future()
+
+        def stored(fault: BaseException | None) -> None:
+            durable = fault is None
+            if durable and self._on_stored:
+                try:
+                    self._on_stored(rows)
+                except BaseException as error:  # `SystemExit` too is for whoever called us
+                    fault = error
+            # The loop is closed after a second Ctrl-C: then nobody waits.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(noted, durable, fault)
+
+        def noted(durable: bool, fault: BaseException | None) -> None:
+            if durable:
+                tally.count(rows)
+            if fault is not None:
+                self._on_fault(fault)
+            if not future.done():
+                future.set_result(fault)
+
+        self._ledger.append(rows, settles=settles, done=stored)
+        return await future
 
 
 # A worker sends the requests of one model: claim, budget, limits, send, store, retry.
@@ -262,7 +489,15 @@ _UNREACHABLE_WAIT_S = 1.0
 
 @dataclass(eq=False)
 class RequestRun:
-    """State that the workers of one run share."""
+    """One run: how it asks, and the state that its workers share.
+
+    Args:
+        after: `ledger.position()` when the plan was made.
+        name: Kept with each attempt.
+        on_stored: Called in the ledger's thread once attempts are durable. What it raises ends
+            the run: nothing more is sent, answers so far are kept, and it is raised.
+        on_progress: Called five times a second and at the end, in the event loop.
+    """
 
     ledger: Ledger
     after: int
@@ -270,7 +505,10 @@ class RequestRun:
     purpose: str
     retry: Retry
     budget: BudgetLedger
-    on_stored: OnStored | None
+    on_stored: OnStored | None = None
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    stream: bool = False
+    on_progress: OnProgress | None = None
     tallies: dict[str, Tally] = field(default_factory=dict)
     workers: list[ModelWorker] = field(default_factory=list)
     stopped: str | None = None
@@ -293,6 +531,28 @@ class RequestRun:
         self.fault = self.fault or fault
         self.stop(str(fault) or type(fault).__name__)
 
+    @contextlib.contextmanager
+    def progress_shown(self) -> Iterator[float]:
+        """Show the tallies five times a second, and once more at the end; yields when it began."""
+        started = time.monotonic()
+
+        def show(finished: bool) -> None:
+            if self.on_progress:
+                elapsed = time.monotonic() - started
+                self.on_progress(snapshot(self.tallies, elapsed, finished=finished))
+
+        async def tick() -> None:
+            while True:
+                show(False)
+                await asyncio.sleep(0.2)
+
+        ticker = asyncio.ensure_future(tick())
+        try:
+            yield started
+        finally:
+            ticker.cancel()
+            show(True)
+
     async def sleep(self, seconds: float) -> None:
         """Sleep, but no longer than the run lasts."""
         if seconds > 0:
@@ -307,9 +567,7 @@ class ModelWorker:
         provider: Limits that all models of the provider share.
     """
 
-    def __init__(
-        self, run: RequestRun, queue: ModelQueue, client: Transport, provider: Gate
-    ) -> None:
+    def __init__(self, run: RequestRun, queue: ModelQueue, client: Client, provider: Gate) -> None:
         self.run, self.queue, self.client = run, queue, client
         self.gate, self.provider = Gate(queue.limits, adaptive=True), provider
         self.tally = run.tallies[queue.model_id] = Tally(queue.wanted, queue.before)
@@ -496,9 +754,9 @@ class ModelWorker:
         self.unreachable = self.unreachable + 1 if fault.unreachable else 0
         if self.unreachable >= UNREACHABLE and self.answered_at is None:
             self.pause(
-                f"nobody answers at the address of provider {self.queue.provider.name!r}, "
-                f"{self.unreachable} times in a row ({fault.kind}: {fault.message[:200]}); "
-                "start the server, or correct 'base_url'"
+                f"nobody answers at the address of provider {self.queue.provider.name!r} "
+                f"({self.queue.provider.base_url}), {self.unreachable} times in a row: "
+                f"{fault.message[:200]}; start the server, check the network, or correct 'base_url'"
             )
 
     def _count_given_up(self, fault: CallFault) -> None:
@@ -512,7 +770,11 @@ class ModelWorker:
             if fault.concerns == "provider":
                 self._stop_provider(fault)
         elif self.failures >= self.run.retry.pause_after:
-            self.pause(f"{self.failures} pairs in a row failed, last with {fault.words}")
+            why = f"{self.failures} pairs in a row failed, last with {fault.words}"
+            if fault.kind in ("invalid_json", "empty_body") and self.answered_at is None:
+                url = self.queue.provider.base_url
+                why += f"; 'base_url' ({url}) may be no API: many end in /v1"
+            self.pause(why)
 
     def _stop_provider(self, fault: CallFault) -> None:
         """Pause the provider's models; those that it answers find out for themselves."""
@@ -534,109 +796,64 @@ class RunResult:
     elapsed_s: float
 
 
-async def run_requests(
-    queues: Sequence[ModelQueue],
-    ledger: Ledger,
-    *,
-    after: int,
-    run: str,
-    purpose: str = "collect",
-    retry: Retry | None = None,
-    budget: BudgetLedger | None = None,
-    timeouts: Timeouts | None = None,
-    stream: bool = False,
-    on_progress: OnProgress | None = None,
-    on_stored: OnStored | None = None,
-) -> RunResult:
+async def run_requests(queues: Sequence[ModelQueue], run: RequestRun) -> RunResult:
     """Send every request of every queue; each wanted answer ends as attempts in the ledger.
-
-    Args:
-        after: `ledger.position()` when the plan was made.
-        run: Name of this run, kept with each attempt.
-        budget: The budget that is charged; unlimited by default.
-        on_progress: Called five times a second and at the end, in the event loop.
-        on_stored: Called in the ledger's thread once attempts are durable. What it raises ends
-            the run: nothing more is sent, answers so far are kept, and it is raised here.
 
     Raises:
         BadInput: a key is not set.
         DiskFull: the ledger can keep no more.
     """
-    budget = budget or BudgetLedger(Budget(), ledger)
-    running = RequestRun(ledger, after, run, purpose, retry or Retry(), budget, on_stored)
-    started = time.monotonic()
-    async with _clients(queues, timeouts or Timeouts(), stream) as clients:
-        await budget.begin(run)
+    async with _clients(queues, run) as clients:
+        await run.budget.begin(run.name)
         gates = {
             queue.provider.name: Gate(queue.provider.limits, adaptive=False) for queue in queues
         }
         workers = [
-            ModelWorker(running, queue, clients[name], gates[name])
+            ModelWorker(run, queue, clients[name], gates[name])
             for queue in queues
             for name in [queue.provider.name]
         ]
         work = [asyncio.ensure_future(worker.work()) for worker in workers]
-        with progress_shown(running.tallies, started, on_progress):
+        with run.progress_shown() as started:
             try:
                 # Not `gather`: it would cancel the calls with us.
                 await asyncio.wait(work)
             except asyncio.CancelledError:
                 # Ctrl-C: what is in flight is paid for, so wait for it.
-                running.stop("interrupted")
+                run.stop("interrupted")
                 await asyncio.wait(work, timeout=_DRAIN_S)
                 for task in work:
                     task.cancel()
                 raise
             finally:
-                with contextlib.suppress(*([Exception] if running.fault else [])):
-                    await budget.close()
-                await asyncio.to_thread(ledger.flush)
-        if running.fault is None:
-            await budget.explain(running.tallies)
+                with contextlib.suppress(*([Exception] if run.fault else [])):
+                    await run.budget.close()
+                await asyncio.to_thread(run.ledger.flush)
+        if run.fault is None:
+            await run.budget.explain(run.tallies)
         for task in work:
             task.result()
-    if running.fault is not None:
-        raise running.fault
-    return RunResult(running.tallies, running.stopped, time.monotonic() - started)
-
-
-@contextlib.contextmanager
-def progress_shown(
-    tallies: Mapping[str, Tally], started: float, on_progress: OnProgress | None
-) -> Iterator[None]:
-    """Show a run's tallies five times a second, and once more when it ends."""
-
-    def show(finished: bool) -> None:
-        if on_progress:
-            elapsed = time.monotonic() - started
-            on_progress(snapshot(tallies, elapsed, finished=finished))
-
-    async def tick() -> None:
-        while True:
-            show(False)
-            await asyncio.sleep(0.2)
-
-    ticker = asyncio.ensure_future(tick())
-    try:
-        yield
-    finally:
-        ticker.cancel()
-        show(True)
+    if run.fault is not None:
+        raise run.fault
+    return RunResult(run.tallies, run.stopped, time.monotonic() - started)
 
 
 @contextlib.asynccontextmanager
 async def _clients(
-    queues: Sequence[ModelQueue], timeouts: Timeouts, stream: bool
-) -> AsyncIterator[Mapping[str, Transport]]:
+    queues: Sequence[ModelQueue], run: RequestRun
+) -> AsyncIterator[Mapping[str, Client]]:
     """One open client per provider, with a connection for each call that may be in flight."""
     connections: Counter[str] = Counter()
     for queue in queues:
         connections[queue.provider.name] += queue.limits.concurrency
     async with contextlib.AsyncExitStack() as stack:
-        clients: dict[str, Transport] = {}
+        clients: dict[str, Client] = {}
         for name, queue in {queue.provider.name: queue for queue in queues}.items():
             client = queue.transport(
-                queue.provider, connections=connections[name], timeouts=timeouts, stream=stream
+                queue.provider,
+                connections=connections[name],
+                timeouts=run.timeouts,
+                stream=run.stream,
             )
             clients[name] = await stack.enter_async_context(client)
         yield clients

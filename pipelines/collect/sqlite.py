@@ -107,11 +107,8 @@ def _allocate(file: int, size: int) -> None:
 _DIALECT = Dialect(
     attempt_id="INTEGER PRIMARY KEY",
     default_type="",
-    integer="INTEGER",
-    seen="REAL",
     clock="0",
     beat="seen + 1",
-    beat_read="seen",
     silence="NULL",
     checksum="checksum",
     table_options="WITHOUT ROWID",

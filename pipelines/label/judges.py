@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.budget import BudgetLedger, Price
-from routeyard.pipelines.collect.client import Client, RequestsClient
+from routeyard.pipelines.collect.client import Client
 from routeyard.pipelines.collect.http import Timeouts
 from routeyard.pipelines.collect.ledger import Attempt, Ledger
 from routeyard.pipelines.collect.prompts import PromptResults, ask_prompts, request_for
 from routeyard.pipelines.collect.reply import CallFault, ModelReply
 from routeyard.pipelines.collect.request import Request, RequestSettings
-from routeyard.pipelines.collect.runner import ModelQueue, Transport
+from routeyard.pipelines.collect.runner import ModelQueue
 from routeyard.pipelines.common.untrusted import short_text
 from routeyard.pipelines.label.error_rates import kind_of, p_correct
 from routeyard.pipelines.label.policies import (
@@ -217,7 +217,7 @@ def ask_model(
     *,
     purpose: str,
     read: Callable[[str], object],
-    transport: Callable[..., Transport] = Client,
+    use_proxies: bool = True,
     **how: Unpack[PromptRun],
 ) -> PromptResults:
     """Ask a verifier or judge what the ledger does not answer yet.
@@ -255,7 +255,7 @@ def ask_model(
         max_tokens=served.max_tokens,
         unusable=lambda reply: unusable(reply, read),
         unanswered_after=UNANSWERED_AFTER,
-        transport=transport,
+        transport=partial(Client, use_proxies=use_proxies),
     )
     return ask_prompts(
         requests,
@@ -616,7 +616,8 @@ def verify(
         ledger,
         purpose="verify",
         read=verdict_in,
-        transport=RequestsClient,
+        # A proxy of the machine would see the answers.
+        use_proxies=False,
         **how,
     )
     rows = verdicts_from(

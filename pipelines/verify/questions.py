@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.collect.plan import ModelPrompts, provider_of, settings_of
 from routeyard.pipelines.collect.request import RequestSettings
-from routeyard.pipelines.collect.settings import ModelPrompts, provider_of, settings_of
 from routeyard.pipelines.common.files import read_text, sha256
 from routeyard.pipelines.common.image_files import MOST_BYTES
 from routeyard.pipelines.common.sql import runner
@@ -282,7 +282,7 @@ def _compared(evidence: Evidence) -> Iterator[tuple[dict[str, Any], bool | None]
         stated = _stated(evidence, provider)
         hashed = list(_settings(model, provider, collect, stated, larger))
         right: list[bool | None] = [_is_of(row, hashed, asks) for row in rows]
-        if "$" in provider.base_url and stated is None and not any(right):
+        if provider.id_in_environment and stated is None and not any(right):
             right = [None] * len(rows)
         yield from zip(rows, right, strict=True)
 
@@ -330,7 +330,7 @@ def _settings(
     """What a model's requests say beside the messages, with each limit of tokens."""
     for limit in dict.fromkeys((None, larger)):
         settings = settings_of(model, provider, collect, max_tokens=limit)
-        if "$" in provider.base_url:
+        if provider.id_in_environment:
             # A loopback server whose address the environment names is known by its name.
             settings = replace(settings, provider=stated or provider.name)
         yield settings

@@ -336,6 +336,8 @@ class Provider(Strict):
     """Name that models refer to."""
     base_url: str
     """Address of an OpenAI-compatible API; `${NAME}` reads the environment."""
+    id: str | None = Field(default=None, pattern=r"^[\w.@-]{1,200}$")
+    """Identifies it in place of its address: a server that moves keeps its answers by it."""
     api_key_env: str | None = None
     """Environment variable that holds the key; never the key itself."""
     price_list: Literal["openrouter"] | None = None
@@ -347,6 +349,11 @@ class Provider(Strict):
     price as an earlier prompt of the run began with; tables always have the counts reported."""
     limits: RateLimits = RateLimits(concurrency=1024)
     """Limits of all its models together."""
+
+    @property
+    def id_in_environment(self) -> bool:
+        """Whether the environment decides what identifies it."""
+        return self.id is None and "$" in self.base_url
 
     @field_validator("api_key_env")
     @classmethod
@@ -395,6 +402,8 @@ class Pool(Strict):
     def _unique(self) -> Pool:
         once((model.model_id for model in self.models), "model {} is in the pool twice")
         once((provider.name for provider in self.providers), "provider {} is in the pool twice")
+        ids = (provider.id or provider.name for provider in self.providers)
+        once(ids, "two providers have the id {} (without 'id', a provider's name may be one)")
         whole = {model.model_id for model in self.models if model.relay is None}
         for model in self.models:
             for name in () if model.relay is None else (model.relay.first, model.relay.then):

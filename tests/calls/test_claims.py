@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from routeyard.pipelines.collect.attempts import Claims
 from routeyard.pipelines.collect.budget import Tally
 from routeyard.pipelines.collect.request import CHAT_COMPLETIONS, Request, RequestSettings
+from routeyard.pipelines.collect.runner import Claims
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 
 SETTINGS = RequestSettings("p", CHAT_COMPLETIONS, "m", {})

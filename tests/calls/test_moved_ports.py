@@ -12,6 +12,7 @@ from routeyard.pipelines.collect.client import check_served
 from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import CallFault
+from routeyard.pipelines.collect.request import identity_of
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe.collect import Collect
@@ -41,9 +42,9 @@ def ledger(tmp_path: Path) -> Any:
         yield one
 
 
-def calls(server: Loopback, ledger: SqliteLedger, base_url: str) -> int:
+def calls(server: Loopback, ledger: SqliteLedger, base_url: str, **keys: Any) -> int:
     """How many calls a run makes."""
-    provider, before = Provider(name="p", base_url=base_url), server.requests
+    provider, before = Provider(name="p", base_url=base_url, **keys), server.requests
     pool = Pool(models=[Model(model_id="m")], providers=[provider])
     collect(plan(table(["q1", "q2"]), pool, Collect(), ledger, benchmark="b"), ledger)
     return server.requests - before
@@ -67,6 +68,32 @@ def test_a_port_left_to_the_environment_may_change(
 
 
 @pytest.mark.parametrize("variable", [True, False])
+def test_a_server_with_an_id_keeps_its_answers_wherever_it_is(
+    ledger: SqliteLedger, variable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with says("old") as old, says("new") as new:
+        for server, expected in ((old, 2), (new, 0)):
+            monkeypatch.setenv("PORT_TRIED", server.base_url)
+            address = "${PORT_TRIED}" if variable else server.base_url
+            assert calls(server, ledger, address, id="mine") == expected
+        # The id alone counts: of another server nothing is known.
+        assert calls(new, ledger, new.base_url, id="other") == 2
+        monkeypatch.delenv("PORT_TRIED")
+        assert identity_of(Provider(name="p", base_url="${PORT_TRIED}", id="mine")) == "mine"
+
+
+def test_an_id_is_no_address_and_one_servers_alone() -> None:
+    # It would take the answers of that address for its own.
+    for name in ("https://api.example.org/v1", "sha256:00"):
+        with pytest.raises(ValueError, match="should match pattern"):
+            Provider(name="p", base_url="http://127.0.0.1:9/v1", id=name)
+    first = Provider(name="p", base_url="http://127.0.0.1:9/v1", id="mine")
+    for other in ({"name": "q", "id": "mine"}, {"name": "mine"}):
+        with pytest.raises(ValueError, match="two providers have the id 'mine'"):
+            Pool(providers=[first, Provider(base_url="${PORT_TRIED}", **other)])
+
+
+@pytest.mark.parametrize("variable", [True, False])
 def test_another_model_at_the_same_address_is_seen(
     ledger: SqliteLedger, variable: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +112,11 @@ def test_another_model_at_the_same_address_is_seen(
     # A model that was added to the list changes nothing, and neither does a server without one.
     check_served(ledger, [provider], "b", fetch=lists(LLAMA, QWEN | {"id": "other"}))
     check_served(ledger, [provider], "b", fetch=none)
+    # An id is watched like an address.
+    moved = Provider(name="r", base_url="http://127.0.0.1:7/v1", id="mine")
+    check_served(ledger, [moved.but(base_url="http://127.0.0.1:6/v1")], "b", fetch=lists(LLAMA))
+    with pytest.raises(BadInput, match="mine serves another model as 'm'"):
+        check_served(ledger, [moved], "b", fetch=lists(QWEN))
     # Whoever says so, with another name of the provider, goes on.
     check_served(ledger, [provider.but(name="q")], "b", fetch=lists(QWEN))
 

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.demo.server import look, png
-from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.collect.plan import ModelPrompts, plan
 from routeyard.pipelines.collect.request import RequestSettings
-from routeyard.pipelines.collect.settings import ModelPrompts
 from routeyard.pipelines.common import image_files
 from routeyard.pipelines.common.encoders import text_of, unseen_of
 from routeyard.pipelines.common.errors import BadInput, RecipeError, SourceError

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.collect.settings import ModelPrompts
+from routeyard.pipelines.collect.plan import ModelPrompts
 from routeyard.pipelines.common.errors import RecipeError, RecordedError, SourceError
 from routeyard.pipelines.common.mapping import compile_field, expression, text_of
 from routeyard.pipelines.ingest.importers import IMPORTERS

@@ -520,8 +520,7 @@ def test_the_servers_clock_alone_ends_no_lease(postgres, monkeypatch):
         def moved(seconds):
             second._group.submit(
                 lambda run: run(
-                    "UPDATE owners SET seen = seen + make_interval(secs => ?)"
-                    " WHERE host = 'far away'",
+                    "UPDATE owners SET seen = seen + ? WHERE host = 'far away'",
                     (seconds,),
                 )
             ).result(20)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.collect.attempts import AttemptWriter
 from routeyard.pipelines.collect.budget import BudgetLedger, Tally
 from routeyard.pipelines.collect.ledger import Charge, ChargeBounds
+from routeyard.pipelines.collect.runner import AttemptWriter
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Budget
 from tests.ledger.test_ledgers import BASE, KEY, append

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from routeyard.pipelines.collect import attempts as claims
+from routeyard.pipelines.collect import runner as claims
 from routeyard.pipelines.collect.ledger import Lease
 from tests.ledger.simulated.ledgers import ModelOfPostgres, SimulatedSqlite, SqliteDatabase
 from tests.ledger.simulated.world import HEARTBEAT_S, LEASE_S, World
