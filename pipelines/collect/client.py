@@ -1,10 +1,10 @@
 """One connection pool per provider: sends a request body, returns an answer or a `CallFault`.
 
-Everything goes through one session of aiohttp: the models of requests and responses, the headers
-and the addresses that a client library makes anew for each call took three fifths of a call. The
-`openai` client makes uploads and batches, and sends them through that session too. Nothing is
-retried here and no redirect is followed. What a body says comes in through `http.py`, because a
-server is not trusted to send what its API promises, nor to keep a key to itself.
+Everything but xVerify goes through one session of aiohttp: the models of requests and responses,
+the headers and the addresses that a client library makes anew for each call took three fifths of a
+call. The `openai` client makes uploads and batches, and sends them through that session too.
+Nothing is retried here and no redirect is followed. What a body says comes in through `http.py`,
+because a server is not trusted to send what its API promises, nor to keep a key to itself.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ _Made = TypeVar("_Made")
 #: Seconds after which an idle connection is closed.
 _KEPT_S = 30.0
 _JSON = "application/json"
+_PIECE = 2**16
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 #: Seconds for what a server sends after the end of a stream, so that its connection is used again.
 _REST_S = 1.0
@@ -319,6 +320,73 @@ class Client:
         unreachable = any(isinstance(cause, never) for cause in causes)
         message = f"{type(first).__name__}: {first}"
         return CallFault(kind, message, maybe_billed=not unreachable, unreachable=unreachable)
+
+
+class RequestsClient(Client):
+    """Asks as `Client` does, over `requests`, a thread for each call in flight: for xVerify.
+
+    Proxies and `.netrc` of the machine are not read: they would see the answers.
+    """
+
+    def __init__(
+        self, provider: Provider, *, connections: int, timeouts: Timeouts, stream: bool = False
+    ) -> None:
+        super().__init__(provider, connections=connections, timeouts=timeouts, use_proxies=False)
+        self._threads = ThreadPoolExecutor(connections, thread_name_prefix="requests")
+
+    async def __aexit__(self, *_: object) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._open is not None:
+            self._open.close()
+
+    async def _read(self, method: str, path: str, data: Any = None, **headers: str) -> bytes:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._ask, method, path, data)
+
+    def _ask(self, method: str, path: str, data: bytes | None) -> bytes:
+        import requests
+        import urllib3.exceptions as below
+
+        silence = self._timeouts.connect, self._timeouts.idle_s
+        until, pieces = time.monotonic() + self._timeouts.deadline_s, []
+        try:
+            with self._session().request(
+                method, self._address + path, data=data, timeout=silence, allow_redirects=False,
+                stream=True,
+            ) as response:  # fmt: skip
+                decoder = Decoder(response.headers.get("content-encoding"), MOST_BYTES)
+                while piece := response.raw.read1(_PIECE, decode_content=False):
+                    pieces.append(decoder.feed(piece))
+                    if time.monotonic() > until:  # nobody waits for it any more
+                        break
+        except (requests.Timeout, below.ReadTimeoutError) as error:
+            never = isinstance(error, requests.ConnectTimeout)
+            kind = "connection" if never else "timeout"
+            raise CallFault(kind, str(error), unreachable=never, maybe_billed=not never) from None
+        except (requests.RequestException, below.HTTPError, OSError) as error:
+            # A connection that never came about asked nothing, so nothing is billed.
+            causes = [error, *error.args, *(getattr(a, "reason", None) for a in error.args)]
+            never = any(isinstance(cause, below.NewConnectionError) for cause in causes)
+            says = f"{type(error).__name__}: {error}"
+            raise CallFault("connection", says, unreachable=never, maybe_billed=not never) from None
+        content = b"".join(pieces)
+        if 200 <= response.status_code < 300:
+            return content
+        wait = retry_after(response.headers)
+        raise refusal(response.status_code, content, self.secret, wait=wait)
+
+    def _session(self) -> Any:
+        if self._open is None:
+            import requests
+            from requests.adapters import HTTPAdapter
+
+            session = requests.Session()
+            session.trust_env = False
+            session.headers.update(self._headers())
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, HTTPAdapter(pool_maxsize=self._connections))
+            self._open = session
+        return self._open
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

@@ -120,7 +120,8 @@ class Decoder:
 #: Loggers of everything between us and the socket.
 _LOGGERS = (
     "openai", "openai._base_client", "openai._response", "openai._legacy_response", "httpx2",
-    "httpcore2", "httpx", "httpcore", "aiohttp.client", "asyncio",
+    "httpcore2", "httpx", "httpcore", "aiohttp.client", "asyncio", "urllib3.connectionpool",
+    "urllib3.util.retry", "urllib3.connection", "requests",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.budget import BudgetLedger, Price
-from routeyard.pipelines.collect.client import Client
+from routeyard.pipelines.collect.client import Client, RequestsClient
 from routeyard.pipelines.collect.http import Timeouts
 from routeyard.pipelines.collect.ledger import Attempt, Ledger
 from routeyard.pipelines.collect.prompts import PromptResults, ask_prompts, request_for
@@ -217,7 +217,7 @@ def ask_model(
     *,
     purpose: str,
     read: Callable[[str], object],
-    use_proxies: bool = True,
+    transport: Callable[..., Client] = Client,
     **how: Unpack[PromptRun],
 ) -> PromptResults:
     """Ask a verifier or judge what the ledger does not answer yet.
@@ -255,7 +255,7 @@ def ask_model(
         max_tokens=served.max_tokens,
         unusable=lambda reply: unusable(reply, read),
         unanswered_after=UNANSWERED_AFTER,
-        transport=partial(Client, use_proxies=use_proxies),
+        transport=transport,
     )
     return ask_prompts(
         requests,
@@ -616,8 +616,7 @@ def verify(
         ledger,
         purpose="verify",
         read=verdict_in,
-        # A proxy of the machine would see the answers.
-        use_proxies=False,
+        transport=RequestsClient,
         **how,
     )
     rows = verdicts_from(
