@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.pipelines.common.files import sha256
-from routeyard.pipelines.common.sql import LOCKED, quoted
+from routeyard.pipelines.common.sql import LOCKED, head_of, quoted
+from routeyard.pipelines.release.checks import SAME_CODE, release_checks, stated, views_of
 from routeyard.pipelines.release.derived_tables import SUMMARIES, numbered
 from routeyard.pipelines.release.manifest import Content, Contents, combine
 from routeyard.pipelines.release.tables import (
@@ -126,8 +127,59 @@ _NUMBERED = frozenset(VIEWS) - {"accuracy"}
 _BATCH = 1 << 16
 
 
-def write_database(tables: Mapping[str, pa.Table | StoredTable], path: Path, folder: Path) -> None:
-    """Write the small tables and the summaries, with comments on tables and columns.
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A question that people ask of a release, as a macro of its database.
+
+    Attributes:
+        takes: Its parameters, as `model := NULL`; empty without any.
+        text: Its SELECT; `{columns}` are one for each model.
+    """
+
+    name: str
+    asks: str
+    takes: str
+    text: str
+
+    @property
+    def sql(self) -> str:
+        """The statement that asks it, with its defaults."""
+        return f"FROM {self.name}()"
+
+
+def _macro(name: str, sql: str) -> Macro:
+    head = head_of(sql, ("asks", "takes"), name)
+    return Macro(name, head["asks"], head["takes"].replace("nothing", ""), sql.split("\n", 2)[2])
+
+
+#: The macros of every release.
+MACROS = {
+    name: _macro(name, sql)
+    for name, sql in statements(Path(__file__).with_name("macros.sql")).items()
+}
+
+
+def define_macros(connection: Any) -> None:
+    """Create the macros, with comments; DuckDB wants the columns of a matrix written out."""
+    models = connection.execute("SELECT model_id FROM models ORDER BY ALL").fetchall()
+    columns = "".join(
+        f',\n    max(l.score) FILTER (l.model_no = {number}) AS "{name}"'
+        for number, name in enumerate(model.replace('"', '""') for (model,) in models)
+    )
+    for macro in MACROS.values():
+        text = macro.text.replace("{columns}", columns)
+        connection.execute(f"CREATE MACRO {macro.name}({macro.takes}) AS TABLE {text}")
+        connection.execute(f"COMMENT ON MACRO TABLE {macro.name} IS {quoted(macro.asks)}")
+
+
+def write_database(
+    tables: Mapping[str, pa.Table | StoredTable],
+    path: Path,
+    folder: Path,
+    manifest: str = "{}",
+    card: str = "",
+) -> None:
+    """Write the small tables and the summaries, with comments, macros and checks.
 
     Views over Parquet would resolve against the reader's current directory, so
     the file holds all data that it answers from. DuckDB 1.0 and later can read the file.
@@ -135,6 +187,8 @@ def write_database(tables: Mapping[str, pa.Table | StoredTable], path: Path, fol
     Args:
         tables: The tables of `IN_DATABASE` in released order.
         folder: Where the release's summaries are (`derive`).
+        manifest: What the release states, as JSON; `stated` keeps it for the checks.
+        card: Text of the card.
     """
     import duckdb
 
@@ -156,6 +210,10 @@ def write_database(tables: Mapping[str, pa.Table | StoredTable], path: Path, fol
             connection.execute(f"CREATE VIEW {name} AS {sql}")
         for name in IN_DATABASE:
             comment(connection, name, "VIEW" if name in VIEWS else "TABLE")
+        define_macros(connection)
+        checks = views_of(release_checks({*IN_DATABASE, SAME_CODE}))
+        for sql in (*stated(quoted(manifest), quoted(card)), *checks):
+            connection.execute(sql)
         connection.commit()
         connection.execute("CHECKPOINT")
 

@@ -20,6 +20,12 @@ from routeyard.pipelines.common.files import read_text, sha256
 from routeyard.pipelines.common.sql import LOCKED, runner
 from routeyard.pipelines.common.untrusted import RELEASED, physical_memory, reading
 from routeyard.pipelines.release.build import RenderCard
+from routeyard.pipelines.release.checks import (
+    FILE,
+    checks_file,
+    release_checks,
+    stated_text,
+)
 from routeyard.pipelines.release.database import (
     after,
     checksum_of,
@@ -118,24 +124,6 @@ def _parts(path: Path) -> Iterator[pa.Table]:
 
 Tables = dict[str, pa.Table | StoredTable]
 
-#: (child table, its columns, parent table that has the same): every child row needs its parent.
-REFERENCES = (
-    ("responses", ("query_id",), "queries"),
-    ("responses", ("model_id",), "models"),
-    ("verdicts", ("query_id", "model_id", "sample"), "responses"),
-    ("labels", ("query_id",), "queries"),
-    ("labels", ("model_id",), "models"),
-    ("splits", ("query_id",), "queries"),
-    ("model_splits", ("model_id",), "models"),
-    ("embeddings", ("query_id",), "queries"),
-    ("preferences", ("query_id",), "queries"),
-    ("entropies", ("query_id", "model_id"), "labels"),
-    ("signals", ("query_id", "model_id", "sample"), "responses"),
-    ("steps", ("query_id", "model_id", "sample"), "responses"),
-    ("hidden_states", ("query_id",), "queries"),
-    ("images", ("query_id",), "queries"),
-)
-
 
 def check_tables(
     release: Path,
@@ -164,16 +152,19 @@ def check_tables(
 def check_references(tables: Tables) -> Iterator[Finding]:
     """Rows whose parent is not there."""
     with runner(tables=tables) as run:
-        for child, columns, parent in REFERENCES:
-            if child not in tables or parent not in tables:
-                continue
-            keys = ", ".join(columns)
-            orphans = f"SELECT DISTINCT {keys} FROM {child} ANTI JOIN {parent} USING ({keys})"
-            rows = run.connection.execute(f"{orphans} ORDER BY ALL").fetchall()
-            if rows:
-                some = "; ".join("|".join(map(str, row)) for row in rows[:3])
-                says = f"{len(rows)} {'/'.join(columns)} not in {parent}: {some}"
-                yield Finding("reference", child, says)
+        for check in release_checks(tables, "references"):
+            bad, examples = check.broken(run)
+            if bad:
+                says = f"{bad} {'/'.join(check.key)} not in {check.needs[1]}: {'; '.join(examples)}"
+                yield Finding("reference", check.needs[0], says)
+
+
+def check_own_checks(release: Path, manifest: Manifest, readable: set[str]) -> Iterator[Finding]:
+    """A finding where `checks.sql` is not what this version of the code writes."""
+    if manifest.code_version != code_version() or FILE not in readable:
+        return
+    if (release / FILE).read_bytes() != checks_file(manifest.files).encode():
+        yield Finding("checks", FILE, "is not the text of the checks that a release carries")
 
 
 # Derives outcomes, wide matrix and summaries of a release once more, and compares.
@@ -293,8 +284,12 @@ def check_database(
             limits = replace(limits, memory=physical_memory(), file_size=1 << 50)
             about = manifest.model_dump_json()
             summaries = str((fresh / NUMBERED).absolute()) if fresh else ""
+            models = columns_of(tables["models"], ["model_id"]) if "models" in tables else None
+            names = models.column("model_id").to_pylist() if models else []
+            card = _text(release / "README.md")
             full = str(path.absolute())
-            faults = worker.call(compare, full, about, held, rows, summaries, limits=limits)
+            arguments = (full, about, held, rows, names, card, summaries)
+            faults = worker.call(compare, *arguments, limits=limits)
     except (SourceError, OSError) as error:
         faults = [first_line(error)]
     for says in faults:
@@ -312,7 +307,13 @@ def _checksum(path: Path) -> Iterator[Finding]:
 
 
 def compare(
-    path: str, manifest: str, held: list[str], rows: dict[str, int], summaries: str = ""
+    path: str,
+    manifest: str,
+    held: list[str],
+    rows: dict[str, int],
+    models: list[str],
+    card: str,
+    summaries: str = "",
 ) -> list[str]:
     """What a database holds that it should not, or lacks; called in the limited process.
 
@@ -320,11 +321,13 @@ def compare(
         manifest: Its JSON.
         held: Tables of contracts that the manifest lists in the database.
         rows: Table → rows of its Parquet file.
+        models: Ids of the models.
+        card: Text of the card; empty where it cannot be read.
         summaries: Folder of the summaries, made again; empty without any.
     """
     try:
         stated = Manifest.model_validate_json(manifest)
-        results = list(_compare(Path(path), stated, held, rows))
+        results = list(_compare(Path(path), stated, held, rows, models, card))
         return results or list(_summaries(Path(path), Path(summaries)) if summaries else ())
     except MemoryError:
         raise
@@ -333,13 +336,18 @@ def compare(
 
 
 def _compare(
-    path: Path, manifest: Manifest, held: list[str], rows: Mapping[str, int]
+    path: Path,
+    manifest: Manifest,
+    held: list[str],
+    rows: Mapping[str, int],
+    models: list[str],
+    card: str,
 ) -> Iterator[str]:
     import duckdb
 
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         result = objects(connection)
-    expected = _defined()
+    expected, stated = _defined(stated_text(manifest), tuple(models), card)
     if manifest.code_version != code_version():
         # Another version may have described a column in other words.
         result, expected = _undescribed(result), _undescribed(expected)
@@ -356,6 +364,10 @@ def _compare(
         yield says
     if not clean:
         return  # a stranger's definitions are read, never evaluated
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
+        for name, told in _stated(connection).items():
+            if told != stated[name] and (card or name != "card"):
+                yield f"its stated.{name} is not what manifest and card say"
     for name, count in stored_rows(path, rows).items():
         if count != rows[name]:
             clean = False
@@ -383,18 +395,34 @@ def _summaries(path: Path, fresh: Path) -> Iterator[str]:
                 yield f"its numbered.{name} does not add up"
 
 
-@cache  # for one who verifies several releases
-def _defined() -> Objects:
-    """What a release's database defines."""
+@cache  # for one who verifies several times
+def _defined(manifest: str, models: tuple[str, ...], card: str) -> tuple[Objects, dict[str, Any]]:
+    """What a release's database defines, and what it states of manifest and card."""
     import duckdb
 
     tables = {name: CONTRACTS[name].empty() for name in IN_DATABASE}
+    pool = [{"model_id": model, "kind": "real", "simulated": False} for model in models]
+    tables["models"] = CONTRACTS["models"].from_rows(pool)
     with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder:
         path = Path(folder, "empty.duckdb")
         derive(tables, Path(folder))
-        write_database(tables, path, Path(folder))
+        write_database(tables, path, Path(folder), manifest, card)
         with duckdb.connect(str(path), read_only=True) as fresh:
-            return objects(fresh)
+            return objects(fresh), _stated(fresh)
+
+
+def _stated(connection: Any) -> dict[str, Any]:
+    """The rows of the tables that keep what a release states."""
+    names = ("manifest", "counts", "card")
+    return {name: connection.execute(f"FROM stated.{name}").fetchall() for name in names}
+
+
+def _text(path: Path) -> str:
+    """Text of a regular file; empty where it has none."""
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _undescribed(definitions: Objects) -> Objects:
@@ -618,7 +646,7 @@ def card_facts(manifest: Manifest) -> dict[str, object]:
     return {**{key: facts[key] for key in _FACTS}, "files": files, "further": further}
 
 
-__all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
+__all__ = ["Finding", "card_facts", "verify_release"]
 
 
 @dataclass
@@ -672,6 +700,7 @@ CHECKS: tuple[Callable[[Verification], Iterable[Finding]], ...] = (
     lambda run: check_tables(run.release, run.manifest, run.readable, run.tables, run.watch),
     _derived,
     lambda run: check_references(run.tables),
+    lambda run: check_own_checks(run.release, run.manifest, run.readable),
     lambda run: check_card(
         run.release, run.manifest, run.readable, run.tables, run.render_card, run.unchecked
     ),

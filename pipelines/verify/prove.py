@@ -26,6 +26,7 @@ from routeyard.pipelines.evaluate.certificate import (
 )
 from routeyard.pipelines.evaluate.experiment import default_scheme
 from routeyard.pipelines.release.build import RenderCard, RenderFiles
+from routeyard.pipelines.release.checks import FILE
 from routeyard.pipelines.release.manifest import Finding, first_line, read_manifest
 from routeyard.pipelines.verify.curated import rules_again
 from routeyard.pipelines.verify.database import (
@@ -58,13 +59,12 @@ from routeyard.pipelines.verify.questions import (
     images_of_questions,
     questions_of_sources,
     requests_of_recipe,
-    rows_against_rules,
 )
 from routeyard.pipelines.verify.recipe import (
+    checks_of_release,
     manifest_of_recipe,
     metering_of_answers,
     recipe_validates,
-    stated_of_tables,
 )
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.errors import BadInput
@@ -322,11 +322,10 @@ PROOFS: tuple[tuple[Callable[[Evidence], Results], tuple[str, ...]], ...] = (
     (questions_of_sources, ("queries",)),
     (images_of_questions, ("queries",)),
     (requests_of_recipe, ("queries", "responses")),
-    (rows_against_rules, ()),
     (verdicts_of_texts, ("queries", "responses", "verdicts")),
     (rules_again, ("queries", "models", "splits")),
     (labels_of_verdicts, ("queries", "labels")),
-    (stated_of_tables, ()),
+    (checks_of_release, ()),
     (errors_of_labels, ("queries", "responses", "labels")),
     (manifest_of_recipe, ("models",)),
     (metering_of_answers, ("queries", "models", "responses")),
@@ -416,7 +415,7 @@ def _files(
     """Plots and metadata, rendered once more where the same code made them."""
     manifest = evidence.manifest
     names = sorted(
-        name for name in readable if not name.startswith(("data/", "numbered/", "README"))
+        name for name in readable if not name.startswith(("data/", "numbered/", "README", FILE))
     )
     if render_files is None or not names:
         return

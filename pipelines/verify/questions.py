@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +14,14 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.request import RequestSettings
 from routeyard.pipelines.collect.settings import ModelPrompts, provider_of, settings_of
-from routeyard.pipelines.common.files import read_text, sha256
+from routeyard.pipelines.common.files import sha256
 from routeyard.pipelines.common.image_files import MOST_BYTES
-from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.ingest.images import images_table
 from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.verify.evidence import (
     SAMPLE,
     Evidence,
-    ProofClaim,
     Results,
     believed,
     consistent,
@@ -339,122 +335,3 @@ def _settings(
 def _is_of(row: dict[str, Any], hashed: list[RequestSettings], asks: ModelPrompts) -> bool:
     messages = asks.messages(row["at"])
     return any(row["request_hash"] == item.request_hash(messages) for item in hashed)
-
-
-# Rules between columns of a release (`rules.yaml`): one scan for each table.
-
-
-@cache
-def _content() -> Mapping[str, Any]:
-    path = Path(__file__).with_name("rules.yaml")
-    content: Mapping[str, Any] = read_text(path.read_text(encoding="utf-8"), where=path.name)
-    return content
-
-
-def rules() -> Mapping[str, Mapping[str, Any]]:
-    """What `rules.yaml` holds: name of a group → its rows and rules."""
-    return {name: group for name, group in _content().items() if isinstance(group, Mapping)}
-
-
-def rows_against_rules(evidence: Evidence) -> Results:
-    """Rows that break a rule, and what the rules kept."""
-    conditions, words = _conditions(evidence), _words(evidence)
-    if evidence.collect is None and evidence.built and evidence.rows("responses"):
-        check = "rules of answers that this code asked for, or that were recorded"
-        yield not_run("responses", check, evidence.unread("collect"))
-    with runner(tables=evidence.tables, threads=2) as run:
-        for group, entry in rules().items():
-            if not evidence.has(*entry["tables"]):
-                continue
-            wanted = {
-                name: rule
-                for name, rule in entry["rules"].items()
-                if conditions[rule.get("when", "always")]
-            }
-            if wanted:
-                yield from _group(run.connection, group, entry, wanted, words)
-
-
-def _conditions(evidence: Evidence) -> dict[str, bool]:
-    """When a rule is meant: `calls` are single calls, `asked` were sent by this code."""
-    collect = evidence.collect
-    recorded = collect is not None and collect.provider == "recorded"
-    calls = not evidence.has("steps")
-    return {
-        "always": True,
-        "calls": calls,
-        "recorded": recorded,
-        "asked": calls and collect is not None and not recorded,
-    }
-
-
-def _words(evidence: Evidence) -> dict[str, str]:
-    tomorrow = datetime.now(UTC) + timedelta(days=1)
-    return {
-        "{by_table}": " ".join(_content()["cost by the price table"].split()),
-        "{tomorrow}": tomorrow.strftime("%Y-%m-%d"),
-        "{samples}": str(evidence.samples),
-    }
-
-
-def _group(
-    connection: Any,
-    group: str,
-    entry: Mapping[str, Any],
-    rules: Mapping[str, Mapping[str, Any]],
-    words: Mapping[str, str],
-) -> Results:
-    def filled(text: str) -> str:
-        for word, value in words.items():
-            text = text.replace(word, value)
-        return text
-
-    where = f" WHERE {entry['where']}" if "where" in entry else ""
-    breaks = {
-        name: f"NOT coalesce(({filled(rule['holds'])}), true)" for name, rule in rules.items()
-    }
-    counts = ", ".join(f"count(*) FILTER (WHERE {sql})" for sql in breaks.values())
-    (row,) = connection.execute(f"SELECT count(*), {counts} FROM {entry['from']}{where}").fetchall()
-    of, covers, proves = int(row[0]), list[str](), dict[str, str]()
-    for (name, rule), bad in zip(rules.items(), row[1:], strict=True):
-        if not bad:
-            about, valued = _about(connection, entry, rule) if "proves" in rule else (of, of)
-            if about:  # of no row, it says nothing
-                proves[name] = name if about == of else f"{name} ({about:,} of them)"
-            if "proves" in rule and about >= valued:
-                covers.append(f"{entry['tables'][0]}.{rule['proves']}")
-            continue
-        shown = f"{entry['key']}, {filled(rule['found'])}, {filled(rule['expected'])}"
-        sql = f"SELECT {shown} FROM {entry['from']} WHERE {breaks[name]}"
-        sql += f" AND {entry['where']}" if "where" in entry else ""
-        examples = [
-            f"{key}: {result}, expected {expected}"
-            for key, result, expected in connection.execute(f"{sql} ORDER BY 1 LIMIT 3").fetchall()
-        ]
-        yield contradiction(entry["tables"][0], bad, of, f"rows break the rule '{name}'", examples)
-    yield from _unbroken(group, rules, of, proves, covers)
-
-
-def _unbroken(
-    group: str,
-    rules: Mapping[str, Mapping[str, Any]],
-    of: int,
-    proves: Mapping[str, str],
-    covers: list[str],
-) -> Results:
-    """What rules without a row that breaks them show, by kind."""
-    for kind in ("proved", "consistent"):
-        of_kind = [
-            says for name, says in proves.items() if rules[name].get("kind", "consistent") == kind
-        ]
-        if of_kind and of:
-            says = f"{of:,} rows: {'; '.join(of_kind)}"
-            yield ProofClaim(kind, group, says, tuple(covers) if kind == "proved" else ())
-
-
-def _about(connection: Any, entry: Mapping[str, Any], rule: Mapping[str, Any]) -> tuple[int, int]:
-    """Rows of which a rule that proves a column speaks, and rows that have a value in it."""
-    where = rule.get("of", "true")
-    sql = f"SELECT count(*) FILTER (WHERE {where}), count({rule['proves']}) FROM {entry['from']}"
-    ((about, valued),) = connection.execute(sql).fetchall()
-    return int(about), int(valued)
