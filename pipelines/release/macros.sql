@@ -95,7 +95,7 @@ ORDER BY queries DESC, model_id
 -- name: cost_of
 -- asks: cost per correct answer of each model (null where a cost is unknown)
 -- takes: model := NULL
-SELECT model_id, correct, priced, cost_usd,
+SELECT model_id, correct, priced, CASE WHEN priced > 0 THEN cost_usd END AS known_cost_usd,
        CASE WHEN priced = answered THEN cost_usd / nullif(correct, 0) END AS usd_per_correct
 FROM numbered.per_model JOIN numbered.models USING (model_no)
 WHERE model IS NULL OR model_id = model
@@ -201,8 +201,8 @@ FROM numbered.per_query JOIN numbered.queries USING (query_no) JOIN numbered.mod
 WHERE solved_by = 1 AND m.model_id = model ORDER BY query_id
 
 -- name: matrix
--- asks: scores of a task, or of all tasks, one row per question and one column per model
--- takes: task := NULL
+-- asks: scores of a task (null: of all), one row per question and one column per model
+-- takes: task
 SELECT q.query_id{columns}
 FROM numbered.labels l JOIN numbered.queries q USING (query_no)
 WHERE task IS NULL OR q.task = task GROUP BY q.query_id ORDER BY q.query_id

@@ -155,8 +155,11 @@ def check_references(tables: Tables) -> Iterator[Finding]:
         for check in release_checks(tables, "references"):
             bad, examples = check.broken(run)
             if bad:
-                says = f"{bad} {'/'.join(check.key)} not in {check.needs[1]}: {'; '.join(examples)}"
-                yield Finding("reference", check.needs[0], says)
+                child, parent = check.needs
+                lost = f": not in {parent}, expected a row of {parent}"
+                some = "; ".join(example.removesuffix(lost) for example in examples)
+                says = f"{bad} {'/'.join(check.key)} not in {parent}: {some}"
+                yield Finding("reference", child, says)
 
 
 def check_own_checks(release: Path, manifest: Manifest, readable: set[str]) -> Iterator[Finding]:
