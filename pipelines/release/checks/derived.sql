@@ -216,3 +216,19 @@ UNION ALL
 SELECT folder, format('{:,} questions are in another split than splits.parquet says', count(*)), 'none'
 FROM files f JOIN splits s ON s.scheme = f.folder AND s.query_id = f.query_id
 WHERE s.split <> f.split GROUP BY folder
+
+-- name: accuracies_add_up
+-- kind: proved
+-- says: the view accuracy shows what the labels give
+-- severity: error
+-- needs: labels, accuracy
+-- key: model_id, task
+WITH fresh AS (
+    SELECT model_id, task, count(score) AS n, avg(score) AS accuracy
+    FROM labels JOIN queries USING (query_id) GROUP BY model_id, task
+)
+SELECT model_id, task, format('{} labels, accuracy {}', s.n_labelled, s.accuracy) AS found,
+       format('{} labels, accuracy {}', f.n, f.accuracy) AS expected
+FROM fresh f FULL JOIN accuracy s USING (model_id, task)
+WHERE s.n_labelled IS DISTINCT FROM f.n OR (s.accuracy IS NULL) <> (f.accuracy IS NULL)
+   OR abs(s.accuracy - f.accuracy) > 1e-9

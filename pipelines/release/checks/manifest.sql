@@ -102,7 +102,7 @@ FROM lengths WHERE len(sizes) > 1
 
 -- name: waivers_of_recipe
 -- kind: consistent
--- says: gates are waived as the recipe says
+-- says: waivers are those of the recipe
 -- severity: error
 -- needs: nothing
 -- key: entry

@@ -13,9 +13,10 @@ WITH counted AS (
     SELECT scheme, split, query_id, trim(regexp_replace(lower(nfc_normalize(prompt)), '[\s\v\x1c-\x1f\x{85}\p{Z}]+', ' ', 'g')) AS words
     FROM splits JOIN queries USING (query_id) WHERE question <> {withheld} AND scheme IN (SELECT scheme FROM counted)
 ), there AS (
-    SELECT scheme, count(*) AS n FROM placed t
-    WHERE split = 'test' AND EXISTS (FROM placed o WHERE o.scheme = t.scheme AND o.split = 'train' AND o.words = t.words)
-    GROUP BY scheme
+    SELECT scheme, sum(tests) AS n
+    FROM (SELECT scheme, count(*) FILTER (split = 'test') AS tests, bool_or(split = 'train') AS leaks
+          FROM placed GROUP BY scheme, words)
+    WHERE leaks GROUP BY scheme
 )
 SELECT scheme, format('{:,} test questions are in train', there.n) AS found, format('{:,}', counted.n) AS expected
 FROM there JOIN counted USING (scheme) WHERE there.n > counted.n
