@@ -117,6 +117,8 @@ class Contract:
     version: int = 1
     #: Columns that a table made elsewhere may lack; null there.
     optional: Sequence[str] = field(default=())
+    #: Table that must have the row of each row → the columns that name it in both.
+    parents: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def schema(self) -> pa.Schema:

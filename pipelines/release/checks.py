@@ -24,23 +24,6 @@ from routeyard.schemas.text import own_table
 #: The checks over the files, in a release.
 FILE = "checks.sql"
 _CHECKS = Path(__file__).with_name("checks")
-#: (child table, its columns, parent table that has the same): every child row needs its parent.
-REFERENCES = (
-    ("responses", ("query_id",), "queries"),
-    ("responses", ("model_id",), "models"),
-    ("verdicts", ("query_id", "model_id", "sample"), "responses"),
-    ("labels", ("query_id",), "queries"),
-    ("labels", ("model_id",), "models"),
-    ("splits", ("query_id",), "queries"),
-    ("model_splits", ("model_id",), "models"),
-    ("embeddings", ("query_id",), "queries"),
-    ("preferences", ("query_id",), "queries"),
-    ("entropies", ("query_id", "model_id"), "labels"),
-    ("signals", ("query_id", "model_id", "sample"), "responses"),
-    ("steps", ("query_id", "model_id", "sample"), "responses"),
-    ("hidden_states", ("query_id",), "queries"),
-    ("images", ("query_id",), "queries"),
-)
 #: What checks need that ask what only a release of the same version of the code has.
 SAME_CODE = "same_code"
 #: Where a check comes from: a contract, a child and its parent, or a file of `checks/`.
@@ -72,7 +55,11 @@ def _all() -> Mapping[Origin, list[Check]]:
     files = sorted(path for path in _CHECKS.glob("*.sql") if path.stem != "stated")
     return {
         "contracts": [check for c in CONTRACTS.values() for check in _of_contract(c)],
-        "references": [_of_reference(*reference) for reference in REFERENCES],
+        "references": [
+            _of_reference(child.name, tuple(columns), parent)
+            for child in CONTRACTS.values()
+            for parent, columns in child.parents.items()
+        ],
         "rules": [_of_rule(group, name) for group, name in rules()],
         **{
             path.stem: [
@@ -170,20 +157,23 @@ def named_files(paths: Mapping[str, str]) -> Iterator[str]:
         yield f"CREATE VIEW outcomes_by_split AS FROM {rows(FOLDER, 'filename = true')}"
     yield "CREATE SCHEMA numbered"
     for name, column in {"queries": "query_no::INTEGER", "models": "model_no::SMALLINT"}.items():
-        number, kind = column.split("::")
-        read = rows(f"data/{name}.parquet", "file_row_number = true")
+        if f"data/{name}.parquet" in paths:
+            number, kind = column.split("::")
+            read = rows(f"data/{name}.parquet", "file_row_number = true")
+            yield (
+                f"CREATE VIEW numbered.{name} AS SELECT file_row_number::{kind} AS {number}, "
+                f"* EXCLUDE (file_row_number) FROM {read}"
+            )
+    if "data/outcomes.parquet" in paths:
         yield (
-            f"CREATE VIEW numbered.{name} AS SELECT file_row_number::{kind} AS {number}, "
-            f"* EXCLUDE (file_row_number) FROM {read}"
+            "CREATE VIEW numbered.labels AS SELECT query_no, model_no, score, correct, decided_by, "
+            "contested, n_samples FROM main.outcomes WHERE n_samples IS NOT NULL"
         )
-    yield (
-        "CREATE VIEW numbered.labels AS SELECT query_no, model_no, score, correct, decided_by, "
-        "contested, n_samples FROM main.outcomes WHERE n_samples IS NOT NULL"
-    )
-    yield (
-        "CREATE VIEW numbered.splits AS SELECT scheme, query_no, split "
-        "FROM main.splits JOIN numbered.queries USING (query_id)"
-    )
+    if {"data/splits.parquet", "data/queries.parquet"} <= paths.keys():
+        yield (
+            "CREATE VIEW numbered.splits AS SELECT scheme, query_no, split "
+            "FROM main.splits JOIN numbered.queries USING (query_id)"
+        )
     for name in SUMMARIES:
         if f"{NUMBERED}/{name}.parquet" in paths:
             yield f"CREATE VIEW numbered.{name} AS FROM {rows(f'{NUMBERED}/{name}.parquet')}"

@@ -251,21 +251,6 @@ def comment(connection: Any, name: str, kind: str) -> None:
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(says)}')
 
 
-def stored_rows(path: Path, names: Iterable[str]) -> dict[str, int]:
-    """Row counts that DuckDB stores for the tables of a file; no view is evaluated.
-
-    Only of a file that holds the release's own definitions.
-    """
-    import duckdb
-
-    stored = {name: f"numbered.{name}" if name in _NUMBERED else f'"{name}"' for name in names}
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
-        return {
-            name: int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
-            for name, table in stored.items()
-        }
-
-
 def database_content(path: Path, names: Iterable[str]) -> tuple[str, dict[str, str]]:
     """Fingerprint of the file's content, and of each table in it.
 

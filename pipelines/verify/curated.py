@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -131,7 +132,12 @@ def _applied(evidence: Evidence, place: int, rule: CurationRule) -> Results:
             compared = -1 << 62
     if whole:
         figures = _figures(evidence, place)
-        wrong = list(values((n, figures.get(n), item) for n, item in _json(made.figures).items()))
+        wrong = list(
+            values(
+                (n, figures.get(n), item)
+                for n, item in json.loads(json.dumps(made.figures)).items()
+            )
+        )
         if wrong:
             what = f"figures of the rule {rule.rule!r} differ from those of the tables"
             yield contradiction("figures.curate", len(wrong), len(made.figures), what, wrong)
@@ -202,13 +208,6 @@ def _figures(evidence: Evidence, place: int) -> Mapping[str, Any]:
     rule = rules[place] if isinstance(rules, list) and place < len(rules) else {}
     figures = rule.get("figures") if isinstance(rule, Mapping) else None
     return figures if isinstance(figures, Mapping) else {}
-
-
-def _json(figures: Any) -> Any:
-    """Figures as a manifest holds them."""
-    import json
-
-    return json.loads(json.dumps(figures))
 
 
 def _splits(evidence: Evidence, made: Sequence[str]) -> Results:

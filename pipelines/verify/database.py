@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from routeyard.pipelines.release.database import (
     after,
     checksum_of,
     database_content,
-    stored_rows,
     write_database,
 )
 from routeyard.pipelines.release.derived_tables import NUMBERED, SUMMARIES, columns_of, derive
@@ -51,9 +49,6 @@ from routeyard.schemas.errors import ContractError, RecipeError
 from routeyard.schemas.release import FOLDER, Manifest, TableEntry, digest_of
 
 # Reads a table of a release again: contract, order and fingerprint, a part at a time.
-
-#: Row groups of a large table that are read at a time, and the bytes at which fewer are.
-_GROUPS, _BYTES = 8, 256 << 20
 
 
 def reread(
@@ -108,18 +103,9 @@ def reread(
 
 
 def _parts(path: Path) -> Iterator[pa.Table]:
-    file = pq.ParquetFile(path)
-    groups = map(file.metadata.row_group, range(file.num_row_groups))
-    sizes = [group.total_byte_size for group in groups]
-    start = 0
-    while start < len(sizes):
-        after = start + 1
-        while after < min(start + _GROUPS, len(sizes)) and sum(sizes[start : after + 1]) < _BYTES:
-            after += 1
-        yield file.read_row_groups(range(start, after))
-        start = after
-    if not sizes:
-        yield file.read()
+    table = StoredTable(path)
+    yield table.schema.empty_table()
+    yield from map(pa.Table.from_batches, ([batch] for batch in table.batches()))
 
 
 Tables = dict[str, pa.Table | StoredTable]
@@ -288,7 +274,7 @@ def check_database(
             about = manifest.model_dump_json()
             summaries = str((fresh / NUMBERED).absolute()) if fresh else ""
             models = columns_of(tables["models"], ["model_id"]) if "models" in tables else None
-            names = models.column("model_id").to_pylist() if models else []
+            names = models.column("model_id").to_pylist() if models else None
             card = _text(release / "README.md")
             full = str(path.absolute())
             arguments = (full, about, held, rows, names, card, summaries)
@@ -314,7 +300,7 @@ def compare(
     manifest: str,
     held: list[str],
     rows: dict[str, int],
-    models: list[str],
+    models: list[str] | None,
     card: str,
     summaries: str = "",
 ) -> list[str]:
@@ -324,7 +310,7 @@ def compare(
         manifest: Its JSON.
         held: Tables of contracts that the manifest lists in the database.
         rows: Table → rows of its Parquet file.
-        models: Ids of the models.
+        models: Ids of the models; None where they cannot be read.
         card: Text of the card; empty where it cannot be read.
         summaries: Folder of the summaries, made again; empty without any.
     """
@@ -343,14 +329,18 @@ def _compare(
     manifest: Manifest,
     held: list[str],
     rows: Mapping[str, int],
-    models: list[str],
+    models: list[str] | None,
     card: str,
 ) -> Iterator[str]:
     import duckdb
 
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         result = objects(connection)
-    expected, stated = _defined(stated_text(manifest), tuple(models), card)
+    expected, stated = _defined(stated_text(manifest), tuple(models or ()), card)
+    if models is None:
+        result, expected = (
+            {k: v for k, v in o.items() if k[2] != "matrix"} for o in (result, expected)
+        )
     if manifest.code_version != code_version():
         # Another version may have described a column in other words.
         result, expected = _undescribed(result), _undescribed(expected)
@@ -371,10 +361,12 @@ def _compare(
         for name, told in _stated(connection).items():
             if told != stated[name] and (card or name != "card"):
                 yield f"its stated.{name} is not what manifest and card say"
-    for name, count in stored_rows(path, rows).items():
-        if count != rows[name]:
-            clean = False
-            yield f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
+        for name, expected_rows in rows.items():
+            table = f"numbered.{name}" if ("table", "numbered", name) in result else f'"{name}"'
+            ((count,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
+            if count != expected_rows:
+                clean = False
+                yield f"its table {name} has {count:,} rows, the Parquet file {expected_rows:,}"
     if not clean:
         return  # sorting rows without end would take memory without end
     whole, each = database_content(path, held)
@@ -501,41 +493,23 @@ def check_card(
         return
     rows = [f"{entry.rows:,}" for entry in manifest.tables.values()]
     models = columns_of(whole["models"], ["model_id"]).column("model_id").to_pylist()
-    compared = compare_lines(card.splitlines(), fresh.splitlines(), rows, models)
-    for says in (*compared.false, *_header(card, fresh, manifest)):
+    false, unknown = compare_lines(card.splitlines(), fresh.splitlines(), rows, models)
+    for says in (*false, *_header(card, fresh, manifest)):
         yield Finding("card", "README.md", says)
     if unchecked is not None:
-        unchecked += [*compared.unknown, *compared.reworded]
-
-
-@dataclass
-class ComparedLines:
-    """Lines of a card by another version of the code, against those of a fresh one.
-
-    Attributes:
-        false: What lines say that the data do not.
-        reworded: Lines whose words are other ones and whose figures are the same.
-        unknown: Lines that the fresh card has nothing to compare with.
-    """
-
-    false: list[str] = field(default_factory=list)
-    reworded: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-
-    def say(self, number: int, line: str, data: str) -> None:
-        """Note a line whose figures or names are not those of the data."""
-        self.false.append(f"line {number} says {line[:80]!r}, and the data give {data}")
+        unchecked += unknown
 
 
 def compare_lines(
     card: list[str], fresh: list[str], rows: Iterable[str] = (), models: Iterable[str] = ()
-) -> ComparedLines:
-    """Each line of a card with figures or names against the line of the fresh card in its place.
+) -> tuple[list[str], list[str]]:
+    """Lines of a card by another version of the code that say what the data do not, and lines that
+    have nothing to be compared with.
 
-    Names are those of models and verdicts. A line in the same words must have the same figures
-    and names. A line in other words matches one of the lines in its place that have other
-    words too, and must have the figures and names of one of them. What is left has nothing to be
-    compared with; its figures must be in the fresh card.
+    Facts of a line are its figures and the names of models and verdicts. A line in the same words
+    as one of the fresh card must have its facts, one in other words those of a fresh line whose
+    words the card lacks. What is left has nothing to be compared with; its figures must be in the
+    fresh card.
 
     Args:
         rows: Row counts in the manifest, as text: of tables that were not fetched too.
@@ -543,46 +517,33 @@ def compare_lines(
     """
     names = sorted({*models, *_VERDICTS}, key=len, reverse=True)
     fact = re.compile("|".join([*map(re.escape, names), _NUMBER]))
-
-    def words(line: str) -> str:
-        return fact.sub("#", line)
-
+    read = [(fact.sub("#", line), fact.findall(line)) for line in card]
     by_words: dict[str, list[list[str]]] = {}
     for line in fresh:
-        by_words.setdefault(words(line), []).append(fact.findall(line))
+        by_words.setdefault(fact.sub("#", line), []).append(fact.findall(line))
+    own = {words for words, _ in read}
+    others = [facts for words, lines in by_words.items() if words not in own for facts in lines]
     known = {*fact.findall("\n".join(fresh)), *rows}
-    own = {words(line) for line in card}
-    lines = ComparedLines()
-    for tag, start, end, first, last in SequenceMatcher(None, card, fresh, False).get_opcodes():
-        if tag == "equal":
+    false, unknown = [], []
+    for number, (words, facts) in enumerate(read, start=1):
+        right, line = by_words.get(words), card[number - 1]
+        figures = [one for one in facts if one not in names]
+        data = ""
+        if facts in (right or []) or not line.strip():
             continue
-        others = [fact.findall(line) for line in fresh[first:last] if words(line) not in own]
-        for number, line in enumerate(card[start:end], start=start + 1):
-            figures, right = fact.findall(line), by_words.get(words(line))
-            if figures in (right or []) or not line.strip():
-                continue
-            if right is None and figures in others:
-                others.remove(figures)
-                lines.reworded.append(line)
-            elif right is not None:
-                if not _counts_of_rows(figures, right, rows):
-                    lines.say(number, line, ", ".join(right[0]) or "none")
-            elif wrong := _named_otherwise(figures, others, names):
-                lines.say(number, line, ", ".join(wrong))
-            elif unknown := [figure for figure in figures if figure not in known]:
-                lines.say(number, line, f"no {unknown[0]}")
-            else:
-                lines.unknown.append(f"line {number}: {line[:80]}")
-    return lines
-
-
-def _named_otherwise(
-    facts: list[str], others: list[list[str]], names: Collection[str]
-) -> list[str] | None:
-    """Figures and names of a line in that place that has the same figures and other names."""
-    numbers = [fact for fact in facts if fact not in names]
-    same = (other for other in others if [n for n in other if n not in names] == numbers)
-    return next(same, None) if numbers else None
+        if right is not None:
+            data = "" if _counts_of_rows(facts, right, rows) else ", ".join(right[0]) or "none"
+        elif facts in others:
+            unknown.append(line)
+        elif wrong := [o for o in others if [f for f in o if f not in names] == figures != []]:
+            data = ", ".join(wrong[0])
+        elif strange := [figure for figure in facts if figure not in known]:
+            data = f"no {strange[0]}"
+        else:
+            unknown.append(f"line {number}: {line[:80]}")
+        if data:
+            false.append(f"line {number} says {line[:80]!r}, and the data give {data}")
+    return false, unknown
 
 
 def _header(card: str, fresh: str, manifest: Manifest) -> Iterator[str]:

@@ -70,31 +70,35 @@ def questions_of_sources(evidence: Evidence) -> Results:
         return
     columns = ["query_id", "source", "question", "choices", "prompt", "scorer", "domain", "task"]
     queries = evidence.table("queries", columns)
-    expected = {name: _of_all(evidence, name) for name in evidence.sources}
     hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
-    wrong, prompts = [], 0
+    wrong, examples, prompts = 0, list[str](), 0
     same = dict.fromkeys(("scorer", "domain", "task", "prompt"), 0)
-    for name in expected:
+    for name in evidence.sources:
+        stated = _of_all(evidence, name)
+        instruction = stated.pop("instruction", None)
         own = pc.equal(queries.column("source"), name)
-        instruction = expected[name].get("instruction")
-        for column in ("scorer", "domain", "task"):
-            if column in expected[name]:
-                rows = queries.filter(own).select(["query_id", column])
-                same[column] += rows.num_rows
-                wrong += _differ(rows, column, pa.scalar(expected[name][column]))
+        questions = queries.filter(own)
+        expected = [(questions, c, [value] * questions.num_rows) for c, value in stated.items()]
         if instruction is not None:
-            rows = queries.filter(pc.and_(own, pc.invert(hidden)))
-            same["prompt"] += rows.num_rows
-            if not evidence.full and rows.num_rows > SAMPLE:
+            questions = queries.filter(pc.and_(own, pc.invert(hidden)))
+            same["prompt"] += questions.num_rows
+            if not evidence.full and questions.num_rows > SAMPLE:
                 drawn = np.random.Generator(np.random.PCG64(evidence.seed))
-                rows = rows.take(pa.array(np.sort(drawn.choice(rows.num_rows, SAMPLE, False))))
-            texts = (rows.column(column).to_pylist() for column in ("question", "choices"))
+                places = np.sort(drawn.choice(questions.num_rows, SAMPLE, False))
+                questions = questions.take(pa.array(places))
+            texts = (questions.column(column).to_pylist() for column in ("question", "choices"))
             fresh = [uniform_prompt(q, c or [], instruction) for q, c in zip(*texts, strict=True)]
-            wrong += _differ(rows, "prompt", pa.array(fresh, pa.string()))
-            prompts += rows.num_rows
+            expected.append((questions, "prompt", fresh))
+            prompts += questions.num_rows
+        for stored, column, right in expected:
+            if column != "prompt":
+                same[column] += stored.num_rows
+            made = stored.select(["query_id"]).append_column(column, pa.array(right, pa.string()))
+            bad, some = rows(stored, made, ("query_id",))
+            wrong, examples = wrong + bad, examples + some
     if wrong:
         what = "columns differ from what the recipe says of their source"
-        yield contradiction("queries", len(wrong), queries.num_rows, what, wrong)
+        yield contradiction("queries", wrong, queries.num_rows, what, examples)
         return
     for column in ("scorer", "domain", "task"):
         if same[column]:
@@ -110,25 +114,13 @@ def questions_of_sources(evidence: Evidence) -> Results:
             yield not_run("queries", f"{column} of {of - count:,} questions", why)
 
 
-def _differ(rows: pa.Table, column: str, expected: Any) -> list[str]:
-    """One sentence for each row of a column with another value than expected."""
-    other = pc.fill_null(pc.not_equal(rows.column(column), expected), True)
-    bad = rows.filter(other).select(["query_id", column]).to_pylist()
-    right = expected.filter(other.combine_chunks()) if isinstance(expected, pa.Array) else expected
-    wanted = right.to_pylist() if isinstance(expected, pa.Array) else [right.as_py()] * len(bad)
-    return [
-        f"{row['query_id']} has {column} {row[column]!r:.200}, expected {value!r:.200}"
-        for row, value in zip(bad, wanted, strict=True)
-    ]
-
-
-def _of_all(evidence: Evidence, name: str) -> Mapping[str, str]:
+def _of_all(evidence: Evidence, name: str) -> dict[str, str]:
     """Column → value that a source states for all of its questions, and its instruction."""
     source = evidence.sources[name]
     fields = source.fields
     if fields is None or source.scorer is None:
         return {}
-    stated = {}
+    stated: dict[str, str] = {}
     if not fields.scorer:
         stated["scorer"] = source.scorer
     if not fields.domain:

@@ -200,7 +200,7 @@ def metering_of_answers(evidence: Evidence) -> Results:
     answers, counted = _answers(evidence, audited)
     queries = evidence.table("queries", ["query_id", "prompt"]) if counted else None
     fresh = audit(
-        answers, evidence.table("models", _MODEL), evidence.collect.metering,
+        answers, evidence.whole("models"), evidence.collect.metering,
         queries=queries, names=names_of(evidence.pool),
     )  # fmt: skip
     expected = {(item.check, item.model_id, item.count): {"says": item.says} for item in fresh}
@@ -230,19 +230,6 @@ def _cannot_be_made(evidence: Evidence) -> str:
     if evidence.has("steps"):
         return "the audit of an agent's calls, some of which are left out"
     return "the audit read texts that are withheld" if len(evidence.withheld) else ""
-
-
-_MODEL = (
-    "model_id",
-    "price_in",
-    "price_out",
-    "price_date",
-    "price_up_to",
-    "kind",
-    "provider",
-    "price_cache_read",
-    "price_cache_write",
-)
 
 
 def _metering_models(evidence: Evidence) -> list[str]:
