@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.common.sql import Check, quoted
-from routeyard.pipelines.release.derived_tables import NUMBERED, SUMMARIES, WIDE
+from routeyard.pipelines.release.derived_tables import NUMBERED, SUMMARIES
 from routeyard.schemas import CONTRACTS, Contract
 from routeyard.schemas.contracts import statements
 from routeyard.schemas.release import FOLDER, WITHHELD, Manifest
@@ -52,7 +52,7 @@ def release_checks(tables: Collection[str], *origins: Origin) -> list[Check]:
 
 @cache
 def _all() -> Mapping[Origin, list[Check]]:
-    files = sorted(path for path in _CHECKS.glob("*.sql") if path.stem != "stated")
+    files = sorted(path for path in _CHECKS.glob("*.sql") if path.stem not in ("files", "stated"))
     return {
         "contracts": [check for c in CONTRACTS.values() for check in _of_contract(c)],
         "references": [
@@ -138,45 +138,30 @@ def _of_rule(group: Mapping[str, Any], name: str) -> Check:
 # Names in a connection: the files of a release, what it states, and views of checks.
 
 
-def named_files(paths: Mapping[str, str]) -> Iterator[str]:
-    """SQL that gives the tables of a release their names, those by number in the schema `numbered`.
+def named_tables(paths: Mapping[str, str]) -> dict[str, str]:
+    """Name → SQL of each table in files of a release; those by number are in `numbered`.
 
     Args:
         paths: File of a release → its path as DuckDB reads it.
     """
+    tables = {name: f"FROM read_parquet('data/{name}.parquet')" for name in CONTRACTS}
+    tables |= statements(_CHECKS / "files.sql")
+    tables |= {f"numbered_{n}": f"FROM read_parquet('{NUMBERED}/{n}.parquet')" for n in SUMMARIES}
+    named = {}
+    for name, sql in tables.items():
+        files = set(re.findall(r"read_parquet\('([^']+)'", sql))
+        if files <= paths.keys():
+            for file in files:
+                sql = sql.replace(f"'{file}'", quoted(paths[file]))
+            named[name.replace("numbered_", "numbered.")] = sql
+    return named
 
-    def rows(file: str, *settings: str) -> str:
-        return f"read_parquet({', '.join([quoted(paths[file]), *settings])})"
 
-    for name in CONTRACTS:
-        if f"data/{name}.parquet" in paths:
-            yield f'CREATE VIEW "{name}" AS FROM {rows(f"data/{name}.parquet")}'
-    if WIDE in paths:
-        yield f"CREATE VIEW labels_wide AS FROM {rows(WIDE)}"
-    if FOLDER in paths:
-        yield f"CREATE VIEW outcomes_by_split AS FROM {rows(FOLDER, 'filename = true')}"
+def named_files(paths: Mapping[str, str]) -> Iterator[str]:
+    """SQL that makes a view of each of `named_tables`."""
     yield "CREATE SCHEMA numbered"
-    for name, column in {"queries": "query_no::INTEGER", "models": "model_no::SMALLINT"}.items():
-        if f"data/{name}.parquet" in paths:
-            number, kind = column.split("::")
-            read = rows(f"data/{name}.parquet", "file_row_number = true")
-            yield (
-                f"CREATE VIEW numbered.{name} AS SELECT file_row_number::{kind} AS {number}, "
-                f"* EXCLUDE (file_row_number) FROM {read}"
-            )
-    if "data/outcomes.parquet" in paths:
-        yield (
-            "CREATE VIEW numbered.labels AS SELECT query_no, model_no, score, correct, decided_by, "
-            "contested, n_samples FROM main.outcomes WHERE n_samples IS NOT NULL"
-        )
-    if {"data/splits.parquet", "data/queries.parquet"} <= paths.keys():
-        yield (
-            "CREATE VIEW numbered.splits AS SELECT scheme, query_no, split "
-            "FROM main.splits JOIN numbered.queries USING (query_id)"
-        )
-    for name in SUMMARIES:
-        if f"{NUMBERED}/{name}.parquet" in paths:
-            yield f"CREATE VIEW numbered.{name} AS FROM {rows(f'{NUMBERED}/{name}.parquet')}"
+    for name, sql in named_tables(paths).items():
+        yield f"CREATE VIEW {name} AS {sql}"
 
 
 def stated_text(manifest: Manifest) -> str:
@@ -248,10 +233,3 @@ def checks_file(files: Collection[str]) -> str:
         "FROM checks.summary",
     ]
     return _INTRO + ";\n\n".join(parts) + ";\n"
-
-
-def named_tables(files: Collection[str]) -> set[str]:
-    """Names that `named_files` gives tables of these files."""
-    named = {name: f"data/{name}.parquet" for name in CONTRACTS}
-    named |= {"labels_wide": WIDE, "outcomes_by_split": FOLDER}
-    return {name for name, file in named.items() if file in files}

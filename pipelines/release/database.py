@@ -122,7 +122,6 @@ VIEWS = statements(Path(__file__).with_name("views.sql"))
 _TABLES = {
     name: VIEWS.pop(f"numbered_{name}") for name in ("queries", "models", "splits", "labels")
 }
-_NUMBERED = frozenset(VIEWS) - {"accuracy"}
 #: Rows that are read and hashed at a time.
 _BATCH = 1 << 16
 

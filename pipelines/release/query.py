@@ -211,7 +211,7 @@ def connect(release: Path, *, memory_limit: str = "4GB") -> Any:
         connection = duckdb.connect()
         for sql in named_files({name: literal(path) for name, path in paths.items()}):
             connection.execute(sql)
-        for name in named_tables(paths) & CONTRACTS.keys():
+        for name in named_tables(paths).keys() & CONTRACTS.keys():
             comment(connection, name, "VIEW")
         connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
         define_macros(connection)

@@ -343,7 +343,7 @@ def _compare(
         )
     if manifest.code_version != code_version():
         # Another version may have described a column in other words.
-        result, expected = _undescribed(result), _undescribed(expected)
+        result, expected = ({k: v[:-2] for k, v in o.items()} for o in (result, expected))
     clean = True
     for key in sorted(result.keys() | expected.keys()):
         if result.get(key) == expected.get(key):
@@ -418,11 +418,6 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else ""
     except (OSError, UnicodeDecodeError):
         return ""
-
-
-def _undescribed(definitions: Objects) -> Objects:
-    """Definitions without comments and tags, which end each of them."""
-    return {key: value[:-2] for key, value in definitions.items()}
 
 
 def objects(connection: Any) -> Objects:

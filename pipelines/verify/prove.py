@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from routeyard.pipelines.common.matrix import core_of
@@ -145,7 +146,8 @@ def certificate_of_tables(evidence: Evidence) -> Results:
 def _fresh(evidence: Evidence, stored: Mapping[str, Any], resamples: int) -> Certificate:
     names = ("queries", "models", "outcomes", "splits", "duplicates", "model_splits", "embeddings")
     tables = {name: evidence.tables[name] for name in names if evidence.has(name)}
-    if _several(evidence) and evidence.has("verdicts"):
+    samples = pc.max(evidence.table("labels", ["n_samples"]).column("n_samples")).as_py() or 0
+    if samples > 1 and evidence.has("verdicts"):
         tables |= {name: evidence.tables[name] for name in ("verdicts", "labels")}
     if not looked_for_duplicates(evidence.recipe):
         tables.pop("duplicates", None)  # an empty table says nothing
@@ -167,13 +169,6 @@ def _fitted(evidence: Evidence, stored: Mapping[str, Any]) -> Sequence[str]:
     if evidence.full and evidence.rows("embeddings"):
         return REFERENCE
     return ("task-map",) if stored.get("routers") else ()
-
-
-def _several(evidence: Evidence) -> bool:
-    import pyarrow.compute as pc
-
-    result = pc.max(evidence.table("labels", ["n_samples"]).column("n_samples")).as_py()
-    return bool(result and result > 1)
 
 
 def _compared(

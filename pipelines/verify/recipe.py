@@ -112,16 +112,18 @@ def _unbroken(run: Runner, kind: Kind, about: str, checks: list[Check], of: int)
         group, rule = of_name.get(check.says, ({}, {}))
         if not holds.get(rule.get("when"), True):
             continue
-        speaks = valued = of
-        if "proves" in rule:
-            counts = f"count(*) FILTER ({rule.get('of', 'true')}), count({rule['proves']})"
-            sql = f"SELECT {counts} FROM {group['from']}"
+        speaks = of
+        if rule:
+            where = f"WHERE {group['where']}" if "where" in group else ""
+            counts = f"count(*) FILTER ({rule.get('of', 'true')}), count({rule.get('proves', '*')})"
+            sql = f"SELECT {counts} FROM {group['from']} {where}"
             ((speaks, valued),) = run.connection.execute(sql).fetchall()
-            if not speaks:
-                continue
-            covers += [f"{about}.{rule['proves']}"] if speaks >= valued else []
+            if speaks and speaks >= valued and "proves" in rule:
+                covers.append(f"{about}.{rule['proves']}")
+        if not speaks and about not in ("manifest", "figures"):
+            continue
         says.append(check.says if speaks >= of else f"{check.says} ({speaks:,} of them)")
-    if says and (of or about in ("manifest", "figures")):
+    if says:
         rows_ = f"{of:,} rows: " if of else ""
         yield ProofClaim(kind, about, rows_ + "; ".join(says), tuple(covers))
 

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.pipelines.verify.database import (
-    _undescribed,
     check_database,
     check_derived,
     check_references,
@@ -67,12 +66,6 @@ def test_rules_of_one_table_are_told_apart():
         connection.execute("CREATE TABLE t (a INT CHECK (a > 0), b INT CHECK (b > 0))")
         kept = {name for kind, _, name in objects(connection) if kind == "constraint"}
     assert kept == {"t #0", "t #1"}
-
-
-def test_comments_and_tags_are_the_last_two_words_of_a_definition():
-    assert _undescribed({("a", "b", "c"): ("sql", "comment", "tags")}) == {
-        ("a", "b", "c"): ("sql",)
-    }
 
 
 @pytest.mark.parametrize(

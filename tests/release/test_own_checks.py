@@ -13,9 +13,11 @@ from routeyard.datacards.card import render
 from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.checks import release_checks
 from routeyard.pipelines.release.tables import IN_DATABASE
+from routeyard.pipelines.verify.database import verify_release
 from routeyard.pipelines.verify.prove import verify
 from routeyard.schemas import CONTRACTS
-from tests.faults.test_releases import CORRUPTIONS
+from tests.faults.test_releases import CORRUPTIONS, database
+from tests.faults.test_releases import written as written_file
 from tests.release.alone import shown
 from tests.support import small_release as small
 
@@ -188,3 +190,29 @@ def test_most_corrupted_tables_show(sound: Path, tmp_path: Path) -> None:
         shutil.rmtree(release)
     # The others change no answer: an order, a default, a column that nothing reads.
     assert len(seen) >= 14, seen
+
+
+def checks_changed(release: Path) -> None:
+    """A check of the files that finds nothing any more, sealed."""
+    path = release / "checks.sql"
+    written_file("checks.sql", path.read_text().replace("HAVING count(*) > 1", "HAVING false"))(
+        release
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "corrupt"),
+    [
+        ("checks.sql", checks_changed),
+        ("tiny.duckdb", database("CREATE OR REPLACE VIEW checks.labels_keys AS SELECT 1 LIMIT 0")),
+        ("tiny.duckdb", database("CREATE OR REPLACE MACRO hardest(n := 9) AS TABLE SELECT n")),
+        ("tiny.duckdb", database("UPDATE stated.counts SET n = 7 WHERE name = 'labels'")),
+        ("tiny.duckdb", database("DELETE FROM stated.card")),
+    ],
+)
+def test_checks_that_a_release_changed_are_found(
+    release: Path, place: str, corrupt: Callable[[Path], Any]
+) -> None:
+    corrupt(release)
+    findings = verify_release(release, render_card=render)
+    assert place in {finding.where for finding in findings}
