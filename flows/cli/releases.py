@@ -258,14 +258,9 @@ def query_command(
 
     if list_:
         read_manifest(release)
-        names = [f"{macro.name}({macro.takes})".removesuffix("()") for macro in MACROS.values()]
-        width = max(map(len, names))
-        asked = [macro.asks for macro in MACROS.values()]
-        lines = (f"  @{n:<{width}}  {asks}" for n, asks in zip(names, asked, strict=True))
-        return Output(
-            dict(zip(names, asked, strict=True)),
-            ["Saved queries (routeyard query RELEASE @name):", *lines],
-        )
+        asks = {f"{m.name}({m.takes})".removesuffix("()"): m.asks for m in MACROS.values()}
+        lines = (f"  @{name:<{max(map(len, asks))}}  {words}" for name, words in asks.items())
+        return Output(asks, ["Saved queries (routeyard query RELEASE @name):", *lines])
     if sql is None:
         if out is not None or as_json:
             raise BadInput("no SQL is given", next_step="name a query; --list lists the saved ones")

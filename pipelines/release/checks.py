@@ -26,11 +26,9 @@ FILE = "checks.sql"
 _CHECKS = Path(__file__).with_name("checks")
 #: What checks need that ask what only a release of the same version of the code has.
 SAME_CODE = "same_code"
-#: Where a check comes from: a contract, a child and its parent, or a file of `checks/`.
-Origin = str
 
 
-def release_checks(tables: Collection[str], *origins: Origin) -> list[Check]:
+def release_checks(tables: Collection[str], *origins: str) -> list[Check]:
     """The checks that need no other tables than these.
 
     Args:
@@ -51,7 +49,7 @@ def release_checks(tables: Collection[str], *origins: Origin) -> list[Check]:
 
 
 @cache
-def _all() -> Mapping[Origin, list[Check]]:
+def _all() -> Mapping[str, list[Check]]:
     files = sorted(path for path in _CHECKS.glob("*.sql") if path.stem not in ("files", "stated"))
     return {
         "contracts": [check for c in CONTRACTS.values() for check in _of_contract(c)],

@@ -533,15 +533,11 @@ def saved(name: str) -> str:
     Raises:
         UnknownName: no saved query has that name.
     """
-    called = name.partition("(")[0].strip()
+    called, bracket, _ = name.partition("(")
     if called not in MACROS:
         known = did_you_mean(called, MACROS)
         raise UnknownName(f"there is no saved query {called!r}", next_step=known)
-    if called not in SAVED and called == name:
-        raise BadInput(
-            f"the saved query {name!r} needs arguments", next_step=f"{name}({MACROS[name].takes})"
-        )
-    return f"FROM {name}" if "(" in name else SAVED[name].sql
+    return f"FROM {name if bracket else name + '()'}"
 
 
 # One table of an open release: how many rows it has, and its content in the form one wants.

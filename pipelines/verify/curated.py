@@ -70,7 +70,8 @@ def rules_again(evidence: Evidence) -> Results:
             why = "it read questions, models or vectors that a release does not hold"
             yield not_run("curate", f"the rule {rule.rule!r} applied again", why)
             continue
-        known += _named(rule)
+        scheme = rule.parameters.get("scheme")
+        known += [str(scheme)] if scheme else _SCHEMES.get(rule.rule, ())
         why = _not_again(evidence, place)
         if why:
             yield not_run("curate", f"the rule {rule.rule!r} applied again", why)
@@ -82,12 +83,6 @@ def rules_again(evidence: Evidence) -> Results:
                 "curate", 1, 1, "rules cannot be applied", [f"{rule.rule}: {error.what}"]
             )
     yield from _splits(evidence, known)
-
-
-def _named(rule: CurationRule) -> list[str]:
-    """Schemes that a rule makes, as patterns."""
-    scheme = rule.parameters.get("scheme")
-    return [str(scheme)] if scheme else list(_SCHEMES.get(rule.rule, ()))
 
 
 def _not_again(evidence: Evidence, place: int) -> str:

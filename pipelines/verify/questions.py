@@ -179,7 +179,8 @@ def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
             "images", f"{len(files):,} files, which a release does not hold (`--images`)"
         )
         return
-    hashes = _hashes(folder)
+    there = (path for path in folder.rglob("*") if path.is_file())
+    hashes = {sha256(path) for path in there if path.stat().st_size <= MOST_BYTES}
     lost = [
         f"{name or digest} is {_state(folder, name)}"
         for digest, name in files.items()
@@ -190,15 +191,6 @@ def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
         yield contradiction("images", len(lost), len(files), what, lost)
     else:
         yield proved("images", f"{len(files):,} files have the stated SHA-256")
-
-
-def _hashes(folder: Path) -> set[str]:
-    """SHA-256 of every file in a folder that may be an image."""
-    return {
-        sha256(path)
-        for path in folder.rglob("*")
-        if path.is_file() and path.stat().st_size <= MOST_BYTES
-    }
 
 
 def _state(folder: Path, name: str | None) -> str:

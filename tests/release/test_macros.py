@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.release.query import MACROS, saved
+from routeyard.pipelines.release.database import MACROS
+from routeyard.pipelines.release.query import QueryError, query_release, saved
 from routeyard.pipelines.release.reader import open_release
 
 #: Call → rows of the release of `small_release.py`: m0 is right on all, m1 on even questions, m2 on
@@ -46,8 +46,8 @@ def test_each_macro_has_a_comment(release: Path) -> None:
     assert says == {name: macro.asks for name, macro in MACROS.items()}
 
 
-def test_a_saved_query_takes_arguments() -> None:
+def test_a_saved_query_takes_arguments(release: Path) -> None:
     assert saved("hardest(5)") == "FROM hardest(5)"
     assert saved("leaderboard") == "FROM leaderboard()"
-    with pytest.raises(BadInput, match="needs arguments"):
-        saved("disagreements")
+    with pytest.raises(QueryError, match="requires 2 positional arguments"):
+        query_release(release, saved("disagreements"))
