@@ -357,16 +357,13 @@ def _compare(
         yield says
     if not clean:
         return  # a stranger's definitions are read, never evaluated
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
-        for name, told in _stated(connection).items():
-            if told != stated[name] and (card or name != "card"):
-                yield f"its stated.{name} is not what manifest and card say"
-        for name, expected_rows in rows.items():
-            table = f"numbered.{name}" if ("table", "numbered", name) in result else f'"{name}"'
-            ((count,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
-            if count != expected_rows:
-                clean = False
-                yield f"its table {name} has {count:,} rows, the Parquet file {expected_rows:,}"
+    yield from _told(path, stated, card)
+    for name, count in _counted(
+        path, {name: ("table", "numbered", name) in result for name in rows}
+    ):
+        if count != rows[name]:
+            clean = False
+            yield f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
     if not clean:
         return  # sorting rows without end would take memory without end
     whole, each = database_content(path, held)
@@ -375,6 +372,26 @@ def _compare(
             yield f"its table {name} differs from the Parquet file's"
     if whole != manifest.database.content:
         yield "its content has another fingerprint than the manifest says"
+
+
+def _told(path: Path, stated: Mapping[str, Any], card: str) -> Iterator[str]:
+    """Tables of what a release states that say something else than its manifest and card."""
+    import duckdb
+
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
+        for name, told in _stated(connection).items():
+            if told != stated[name] and (card or name != "card"):
+                yield f"its stated.{name} is not what manifest and card say"
+
+
+def _counted(path: Path, by_number: Mapping[str, bool]) -> Iterator[tuple[str, int]]:
+    """Rows of tables, of those by number in the schema `numbered`."""
+    import duckdb
+
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
+        for name, numbers in by_number.items():
+            table = f"numbered.{name}" if numbers else f'"{name}"'
+            yield name, int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
 
 
 def _summaries(path: Path, fresh: Path) -> Iterator[str]:
@@ -520,25 +537,30 @@ def compare_lines(
     others = [facts for words, lines in by_words.items() if words not in own for facts in lines]
     known = {*fact.findall("\n".join(fresh)), *rows}
     false, unknown = [], []
-    for number, (words, facts) in enumerate(read, start=1):
-        right, line = by_words.get(words), card[number - 1]
-        figures = [one for one in facts if one not in names]
-        data = ""
+    for number, (line, (words, facts)) in enumerate(zip(card, read, strict=True), start=1):
+        right = by_words.get(words)
         if facts in (right or []) or not line.strip():
             continue
         if right is not None:
             data = "" if _counts_of_rows(facts, right, rows) else ", ".join(right[0]) or "none"
         elif facts in others:
             unknown.append(line)
-        elif wrong := [o for o in others if [f for f in o if f not in names] == figures != []]:
-            data = ", ".join(wrong[0])
-        elif strange := [figure for figure in facts if figure not in known]:
-            data = f"no {strange[0]}"
+            continue
         else:
-            unknown.append(f"line {number}: {line[:80]}")
+            data = _elsewhere(facts, others, names) or next(
+                (f"no {figure}" for figure in facts if figure not in known), ""
+            )
+            unknown += [] if data else [f"line {number}: {line[:80]}"]
         if data:
             false.append(f"line {number} says {line[:80]!r}, and the data give {data}")
     return false, unknown
+
+
+def _elsewhere(facts: list[str], others: list[list[str]], names: list[str]) -> str:
+    """Facts of a line in other words that has the same figures, and other names."""
+    figures = [fact for fact in facts if fact not in names]
+    same = (other for other in others if [f for f in other if f not in names] == figures != [])
+    return ", ".join(next(same, []))
 
 
 def _header(card: str, fresh: str, manifest: Manifest) -> Iterator[str]:
