@@ -344,17 +344,8 @@ def _compare(
     if manifest.code_version != code_version():
         # Another version may have described a column in other words.
         result, expected = ({k: v[:-2] for k, v in o.items()} for o in (result, expected))
-    clean = True
-    for key in sorted(result.keys() | expected.keys()):
-        if result.get(key) == expected.get(key):
-            continue
-        clean = False
-        says = f"its {key[0]} {'.'.join(key[1:])[:100]!r} is not what a release defines"
-        if key not in expected:
-            says = f"holds a {key[0]} {'.'.join(key[1:])[:100]!r} that no release has"
-        elif key not in result:
-            says = f"lacks its {key[0]} {'.'.join(key[1:])!r}"
-        yield says
+    yield from (differences := list(_differences(result, expected)))
+    clean = not differences
     if not clean:
         return  # a stranger's definitions are read, never evaluated
     yield from _told(path, stated, card)
@@ -372,6 +363,19 @@ def _compare(
             yield f"its table {name} differs from the Parquet file's"
     if whole != manifest.database.content:
         yield "its content has another fingerprint than the manifest says"
+
+
+def _differences(result: Objects, expected: Objects) -> Iterator[str]:
+    """Objects that a database defines and a release does not, or otherwise."""
+    for key in sorted(result.keys() | expected.keys()):
+        if result.get(key) == expected.get(key):
+            continue
+        says = f"its {key[0]} {'.'.join(key[1:])[:100]!r} is not what a release defines"
+        if key not in expected:
+            says = f"holds a {key[0]} {'.'.join(key[1:])[:100]!r} that no release has"
+        elif key not in result:
+            says = f"lacks its {key[0]} {'.'.join(key[1:])!r}"
+        yield says
 
 
 def _told(path: Path, stated: Mapping[str, Any], card: str) -> Iterator[str]:
