@@ -88,11 +88,11 @@ def test_a_table_against_another_entry(sound, manifest, changes, found):
 
 
 def test_a_table_in_many_parts_is_read_to_its_end(sound, manifest, tmp_path, monkeypatch):
-    def in_nines(table):
+    def in_eights(table):
         with pq.ParquetFile(table.path) as file:
-            yield from file.iter_batches(9)
+            yield from file.iter_batches(8)
 
-    monkeypatch.setattr(StoredTable, "batches", in_nines)
+    monkeypatch.setattr(StoredTable, "batches", in_eights)
     entry = manifest.tables["labels"]
     whole = pq.read_table(sound / entry.file)
     (tmp_path / "data").mkdir()
