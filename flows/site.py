@@ -147,7 +147,7 @@ def _book(release: Any, looked: Sequence[Path]) -> SiteRelease:
         ask=ask,
         health=_health(release),
         evaluations=_evaluations(release, looked),
-        saved=[(name, query.asks, query.sql) for name, query in SAVED.items()],
+        saved=[(name, query.asks, query.text) for name, query in SAVED.items()],
         reports=_reports(manifest.name, manifest.version, looked),
         changes=_changes(release.path),
         yanked=None if note is None else f"{note.reason}.{instead}",

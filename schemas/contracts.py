@@ -117,6 +117,8 @@ class Contract:
     version: int = 1
     #: Columns that a table made elsewhere may lack; null there.
     optional: Sequence[str] = field(default=())
+    #: Table that must have the row of each row → the columns that name it in both.
+    parents: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -197,17 +199,18 @@ class Contract:
         return table
 
     @cached_property
-    def _checks(self) -> list[RowRule]:
+    def checked(self) -> list[RowRule]:
+        """Its rules, and that columns with a closed list of values hold no others."""
         known = (column.known() for column in self.columns)
         return [*(rule for rule in known if rule), *self.rules]
 
     def _check_rules(self, connection: Any, where: str | None) -> None:
-        if not self._checks:
+        if not self.checked:
             return
-        broken = [f"({rule.predicate}) IS NOT TRUE" for rule in self._checks]
+        broken = [f"({rule.predicate}) IS NOT TRUE" for rule in self.checked]
         counts = ", ".join(f"count(*) FILTER ({condition})" for condition in broken)
         row = connection.execute(f"SELECT {counts} FROM rows").fetchone()
-        for rule, condition, count in zip(self._checks, broken, row, strict=True):
+        for rule, condition, count in zip(self.checked, broken, row, strict=True):
             if count:
                 raise self._broken(
                     f"rule {rule.name!r} ({rule.predicate}) is broken by {count} row(s): "

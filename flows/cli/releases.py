@@ -238,16 +238,17 @@ def query_command(
     `DESCRIBE labels` shows the columns of a table.
 
     Args:
-        sql: One SQL statement, or @name of a saved query; without it a prompt is opened.
+        sql: One SQL statement, or a saved query, as @leaderboard or '@hardest(5)'; without it a
+            prompt is opened.
         list_: List the saved queries.
         format: How the answer is printed.
         out: Write the answer to this .csv, .json, .md or .parquet file instead.
         memory: Most memory of the query, such as 500MB.
     """
     from routeyard.flows.evaluation.released import say_if_yanked
+    from routeyard.pipelines.release.database import MACROS
     from routeyard.pipelines.release.manifest import read_manifest
     from routeyard.pipelines.release.query import (
-        SAVED,
         SqlProcess,
         ending,
         query_release,
@@ -257,11 +258,9 @@ def query_command(
 
     if list_:
         read_manifest(release)
-        lines = (f"  @{name:<{max(map(len, SAVED))}}  {item.asks}" for name, item in SAVED.items())
-        return Output(
-            {name: query.asks for name, query in SAVED.items()},
-            ["Saved queries (routeyard query RELEASE @name):", *lines],
-        )
+        asks = {f"{m.name}({m.takes})".removesuffix("()"): m.asks for m in MACROS.values()}
+        lines = (f"  @{name:<{max(map(len, asks))}}  {words}" for name, words in asks.items())
+        return Output(asks, ["Saved queries (routeyard query RELEASE @name):", *lines])
     if sql is None:
         if out is not None or as_json:
             raise BadInput("no SQL is given", next_step="name a query; --list lists the saved ones")
@@ -319,18 +318,19 @@ def _sql(text: str) -> str:
     """The text of a query, where `@name` is a saved one."""
     from routeyard.pipelines.release.query import saved
 
-    return saved(text[1:].rstrip("; ")).sql if text.startswith("@") else text
+    return saved(text[1:].rstrip("; ")) if text.startswith("@") else text
 
 
 def _run(opened: OpenRelease, text: str, timeout: float) -> None:
-    from routeyard.pipelines.release.query import SAVED, to_text
+    from routeyard.pipelines.release.database import MACROS
+    from routeyard.pipelines.release.query import to_text
     from routeyard.schemas.text import visible
 
     if text == ".tables":
         for name in opened.tables:
             print(f"{name:<16} {opened.manifest.tables[name].rows:>12,}")
     elif text == ".saved":
-        for name, query in SAVED.items():
+        for name, query in MACROS.items():
             print(f"@{name:<18} {query.asks}")
     elif text.startswith("."):
         print(_HELP)

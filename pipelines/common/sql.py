@@ -1,6 +1,6 @@
 """SQL in files: a runner of their statements, and checks, which select the rows that break them.
 
-A `.sql` file holds statements, each after a line `-- name: NAME`. Each check is one file: a
+A `.sql` file holds statements, each after a line `-- name: NAME`. Each check is one statement: a
 head of lines `-- WORD: value`, then one SELECT that returns the rows that break it, with the
 columns that `key` names and what was `found` and `expected` there.
 """
@@ -137,17 +137,22 @@ def head_of(sql: str, words: Sequence[str], name: str) -> dict[str, Any]:
     return head
 
 
+#: Lines of the head of a check, in this order.
+_HEAD = ("kind", "says", "severity", "needs", "key")
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """A SELECT of the rows that break a rule.
 
     Attributes:
-        name: Name of its file.
+        name: Name of its file or statement.
         kind: What a check without rows shows: `proved` or `consistent`.
         says: What holds where it returns no row.
         severity: `error`, or `warning` where a reader should only know.
-        needs: Tables, and conditions of the caller, without which it is not run.
+        needs: Tables without which it is not run.
         key: Columns that name a row.
+        sql: The SELECT, without its head.
     """
 
     name: str
@@ -159,16 +164,23 @@ class Check:
     sql: str
 
     @classmethod
-    def read(cls, path: Path) -> Check:
-        """The check in a file.
+    def of(cls, name: str, text: str) -> Check:
+        """The check in a text: its head and one SELECT.
 
         Raises:
             ValueError: its head lacks a word, or has one that is not known.
         """
-        text = path.read_text(encoding="utf-8")
-        head = head_of(text, ("kind", "says", "severity", "needs", "key"), path.name)
+        head = head_of(text, _HEAD, name)
         lists = {word: tuple(re.split(r",\s*", head[word])) for word in ("needs", "key")}
-        return cls(name=path.stem, **{**head, **lists}, sql=text)
+        sql = text.split("\n", len(_HEAD))[-1]
+        return cls(name=name, **{**head, **lists}, sql=sql)
+
+    @property
+    def text(self) -> str:
+        """Its head and its SELECT, as `of` reads them."""
+        values = (self.kind, self.says, self.severity, ", ".join(self.needs), ", ".join(self.key))
+        head = "".join(f"-- {word}: {v}\n" for word, v in zip(_HEAD, values, strict=True))
+        return head + self.sql
 
     def broken(self, run: Runner, **values: Any) -> tuple[int, list[str]]:
         """How many rows break it, and a sentence for the first of them: which row, what was
@@ -182,8 +194,3 @@ class Check:
             for row in rows
         ]
         return (rows[0]["broken"] if rows else 0), shown
-
-
-def checks(folder: Path) -> list[Check]:
-    """The checks in a folder, by name."""
-    return [Check.read(path) for path in sorted(folder.glob("*.sql"))]

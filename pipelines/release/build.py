@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from routeyard.pipelines.common.errors import VersionExists
 from routeyard.pipelines.common.files import sha256
 from routeyard.pipelines.common.staging import place, staging
+from routeyard.pipelines.release.checks import FILE, checks_file, stated_text
 from routeyard.pipelines.release.database import (
     Streamed,
-    checksum_of,
     write_checksum,
     write_database,
     write_table,
@@ -200,7 +200,8 @@ def write_release(
         }
         files = _entries(folder)
         shown = {**facts, "files": {path: entry.model_dump() for path, entry in files.items()}}
-        further = render_files(released, shown) if render_files else {}
+        further = {FILE: checks_file(files).encode()}
+        further |= render_files(released, shown) if render_files else {}
         card = render_card(released, {**shown, "further": sorted(further)})
         (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
         parts = [name, version, facts["content"], facts["recipe"], facts["waivers"], card]
@@ -211,18 +212,17 @@ def write_release(
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(data)
         database = folder / f"{name}.duckdb"
-        small = {table: rows for table, rows in released.items() if table in IN_DATABASE}
-        write_database(small, database, folder)
-        write_checksum(database)
-        database_files = {database.name, checksum_of(database).name}
         held = combine({table: entries[table].content for table in IN_DATABASE})
         manifest = Manifest(
             **facts,
             fingerprint=fingerprint,
             tables=entries,
-            files=_entries(folder, known=files, leave_out=database_files),
+            files=_entries(folder, known=files),
             database=DatabaseEntry(file=database.name, tables=list(IN_DATABASE), content=held),
         ).sealed()
+        small = {table: rows for table, rows in released.items() if table in IN_DATABASE}
+        write_database(small, database, folder, stated_text(manifest), card)
+        write_checksum(database)
         (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8", newline="\n")
         try:
             place(folder, target)
@@ -255,17 +255,12 @@ def _write_tables(
     return entries, released
 
 
-def _entries(
-    folder: Path,
-    *,
-    known: Mapping[str, FileEntry] | None = None,
-    leave_out: Collection[str] = (),
-) -> dict[str, FileEntry]:
+def _entries(folder: Path, *, known: Mapping[str, FileEntry] | None = None) -> dict[str, FileEntry]:
     """Every file with its checksum; what is `known` is not read again."""
     names = {
         path.relative_to(folder).as_posix(): path
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in leave_out
+        if path.is_file()
     }
     return {
         name: (known or {}).get(name) or FileEntry(sha256=sha256(path), size=path.stat().st_size)

@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.pipelines.common.files import sha256
-from routeyard.pipelines.common.sql import LOCKED, quoted
+from routeyard.pipelines.common.sql import LOCKED, head_of, quoted
+from routeyard.pipelines.release.checks import SAME_CODE, release_checks, stated, views_of
 from routeyard.pipelines.release.derived_tables import SUMMARIES, numbered
 from routeyard.pipelines.release.manifest import Content, Contents, combine
 from routeyard.pipelines.release.tables import (
@@ -121,13 +122,63 @@ VIEWS = statements(Path(__file__).with_name("views.sql"))
 _TABLES = {
     name: VIEWS.pop(f"numbered_{name}") for name in ("queries", "models", "splits", "labels")
 }
-_NUMBERED = frozenset(VIEWS) - {"accuracy"}
 #: Rows that are read and hashed at a time.
 _BATCH = 1 << 16
 
 
-def write_database(tables: Mapping[str, pa.Table | StoredTable], path: Path, folder: Path) -> None:
-    """Write the small tables and the summaries, with comments on tables and columns.
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A question that people ask of a release, as a macro of its database.
+
+    Attributes:
+        takes: Its parameters, as `model := NULL`; empty without any.
+        text: Its SELECT; `{columns}` are one for each model.
+    """
+
+    name: str
+    asks: str
+    takes: str
+    text: str
+
+    @property
+    def sql(self) -> str:
+        """The statement that asks it, with its defaults."""
+        return f"FROM {self.name}()"
+
+
+def _macro(name: str, sql: str) -> Macro:
+    head = head_of(sql, ("asks", "takes"), name)
+    return Macro(name, head["asks"], head["takes"].replace("nothing", ""), sql.split("\n", 2)[2])
+
+
+#: The macros of every release.
+MACROS = {
+    name: _macro(name, sql)
+    for name, sql in statements(Path(__file__).with_name("macros.sql")).items()
+}
+
+
+def define_macros(connection: Any) -> None:
+    """Create the macros, with comments; DuckDB wants the columns of a matrix written out."""
+    models = connection.execute("SELECT model_id FROM models ORDER BY ALL").fetchall()
+    columns = "".join(
+        f',\n    max(l.score) FILTER (l.model_no = {number}) AS "{name}"'
+        for number, name in enumerate(model.replace('"', '""') for (model,) in models)
+    )
+    for macro in MACROS.values():
+        text = macro.text.replace("{columns}", columns)
+        connection.execute(f"CREATE MACRO {macro.name}({macro.takes}) AS TABLE {text}")
+        connection.execute(f"COMMENT ON MACRO TABLE {macro.name} IS {quoted(macro.asks)}")
+
+
+def write_database(
+    tables: Mapping[str, pa.Table | StoredTable],
+    path: Path,
+    folder: Path,
+    manifest: str = "{}",
+    card: str = "",
+) -> None:
+    """Write the small tables and the summaries, with comments, macros and checks.
 
     Views over Parquet would resolve against the reader's current directory, so
     the file holds all data that it answers from. DuckDB 1.0 and later can read the file.
@@ -135,6 +186,8 @@ def write_database(tables: Mapping[str, pa.Table | StoredTable], path: Path, fol
     Args:
         tables: The tables of `IN_DATABASE` in released order.
         folder: Where the release's summaries are (`derive`).
+        manifest: What the release states, as JSON; `stated` keeps it for the checks.
+        card: Text of the card.
     """
     import duckdb
 
@@ -156,6 +209,10 @@ def write_database(tables: Mapping[str, pa.Table | StoredTable], path: Path, fol
             connection.execute(f"CREATE VIEW {name} AS {sql}")
         for name in IN_DATABASE:
             comment(connection, name, "VIEW" if name in VIEWS else "TABLE")
+        define_macros(connection)
+        checks = views_of(release_checks({*IN_DATABASE, "accuracy", SAME_CODE}))
+        for sql in (*stated(quoted(manifest), quoted(card)), *checks):
+            connection.execute(sql)
         connection.commit()
         connection.execute("CHECKPOINT")
 
@@ -191,21 +248,6 @@ def comment(connection: Any, name: str, kind: str) -> None:
     for column in (item for item in contract.columns if item.name in there):
         says = column.full_description + (f" [{column.unit}]" if column.unit else "")
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(says)}')
-
-
-def stored_rows(path: Path, names: Iterable[str]) -> dict[str, int]:
-    """Row counts that DuckDB stores for the tables of a file; no view is evaluated.
-
-    Only of a file that holds the release's own definitions.
-    """
-    import duckdb
-
-    stored = {name: f"numbered.{name}" if name in _NUMBERED else f'"{name}"' for name in names}
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
-        return {
-            name: int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
-            for name, table in stored.items()
-        }
 
 
 def database_content(path: Path, names: Iterable[str]) -> tuple[str, dict[str, str]]:

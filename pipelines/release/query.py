@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +29,15 @@ from routeyard.pipelines.common.isolation import (
 from routeyard.pipelines.common.sql import lock, quoted
 from routeyard.pipelines.common.staging import replacing
 from routeyard.pipelines.common.untrusted import literal
-from routeyard.pipelines.release.database import VIEWS, comment
+from routeyard.pipelines.release.checks import named_files, named_tables
+from routeyard.pipelines.release.database import MACROS, VIEWS, comment, define_macros
 from routeyard.pipelines.release.derived_tables import SUMMARIES, WIDE, numbered
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.storage import sealed
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import BadInput, RouteyardError, UnknownName, did_you_mean
-from routeyard.schemas.text import SHOWN, html_card, markdown, one_line, own_table, spreadsheet
+from routeyard.schemas.text import SHOWN, html_card, markdown, one_line, spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,27 +197,26 @@ def connect(release: Path, *, memory_limit: str = "4GB") -> Any:
 
     release = release.resolve()
     manifest = read_manifest(release)
-    views: dict[str, str] = {}
-    for name, entry in manifest.tables.items():
-        if name in CONTRACTS and (release / entry.file).exists():
-            # Add-ons may not have been fetched.
-            views[name] = str(sealed(release, entry.file, manifest.files.get(entry.file)))
-    if WIDE in manifest.files and (release / WIDE).exists():
-        views["labels_wide"] = str(sealed(release, WIDE, manifest.files[WIDE]))
-    summaries = {
-        name: str(sealed(release, file, manifest.files[file]))
-        for name in SUMMARIES
-        if (file := numbered(name)) in manifest.files
+    wanted = {
+        f"data/{name}.parquet": entry.file
+        for name, entry in manifest.tables.items()
+        if name in CONTRACTS and (release / entry.file).exists()  # add-ons may not be fetched
+    }
+    further = (WIDE, *map(numbered, SUMMARIES))
+    wanted |= {file: file for file in further if file in manifest.files}
+    paths = {
+        name: str(sealed(release, file, manifest.files.get(file))) for name, file in wanted.items()
     }
     try:
         connection = duckdb.connect()
-        for name, path in views.items():
-            connection.execute(f'CREATE VIEW "{name}" AS SELECT * FROM {_connection_rows(path)}')
-            if name in CONTRACTS:
-                comment(connection, name, "VIEW")
-        _number(connection, views, summaries)
+        for sql in named_files({name: literal(path) for name, path in paths.items()}):
+            connection.execute(sql)
+        for name in named_tables(paths).keys() & CONTRACTS.keys():
+            comment(connection, name, "VIEW")
+        connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
+        define_macros(connection)
         _label_rates(connection, manifest.figures)
-        allowed = ", ".join(map(quoted, [*views.values(), *summaries.values()]))
+        allowed = ", ".join(map(quoted, paths.values()))
         lock(connection, memory_limit, f"allowed_paths = [{allowed}]")
     except duckdb.Error as error:
         raise SourceError(
@@ -226,35 +225,6 @@ def connect(release: Path, *, memory_limit: str = "4GB") -> Any:
             next_step=f"find what is wrong with `routeyard verify {release}`",
         ) from error
     return connection
-
-
-def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, str]) -> None:
-    """The names that the database has under `numbered`, as views of the sealed files."""
-    connection.execute("ATTACH ':memory:' AS numbered")
-    result = {
-        "queries": _counted(views["queries"], "query_no::INTEGER"),
-        "models": _counted(views["models"], "model_no::SMALLINT"),
-        "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
-        "FROM memory.main.outcomes WHERE n_samples IS NOT NULL",
-        "splits": "SELECT scheme, query_no, split FROM memory.main.splits "
-        "JOIN numbered.main.queries USING (query_id)",
-        **{name: f"FROM {_connection_rows(path)}" for name, path in summaries.items()},
-    }
-    for name, sql in result.items():
-        connection.execute(f"CREATE VIEW numbered.main.{name} AS {sql}")
-    if "per_task" in result:
-        connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
-
-
-def _counted(path: str, number: str) -> str:
-    """Rows of a file with their 0-based number as the first column, `name::TYPE`."""
-    name, kind = number.split("::")
-    rows = _connection_rows(path, "file_row_number = true")
-    return f"SELECT file_row_number::{kind} AS {name}, * EXCLUDE (file_row_number) FROM {rows}"
-
-
-def _connection_rows(path: str, *settings: str) -> str:
-    return f"read_parquet({', '.join([quoted(literal(path)), *settings])})"
 
 
 # Answers SQL over one release; these functions run in the limited process.
@@ -552,30 +522,22 @@ _PIECES: dict[str, Callable[[pa.Schema, Iterable[pa.RecordBatch]], Iterator[str]
 }
 
 
-# The twelve things people ask a release first, as saved queries (`saved.yaml`).
+# The things people ask a release first: its macros, those that need no argument under one name.
+
+SAVED = {name: macro for name, macro in MACROS.items() if ":=" in macro.takes or not macro.takes}
 
 
-@dataclass(frozen=True, slots=True)
-class SavedQuery:
-    """One saved query: the question in words, and in SQL."""
-
-    asks: str
-    sql: str
-
-
-_CONTENT = own_table(files(__package__).joinpath("saved.yaml"))
-SAVED = {name: SavedQuery(**query) for name, query in _CONTENT.items()}
-
-
-def saved(name: str) -> SavedQuery:
-    """A saved query by name.
+def saved(name: str) -> str:
+    """SQL of a saved query: `leaderboard`, or one with arguments, `hardest(5)`.
 
     Raises:
         UnknownName: no saved query has that name.
     """
-    if name not in SAVED:
-        raise UnknownName(f"there is no saved query {name!r}", next_step=did_you_mean(name, SAVED))
-    return SAVED[name]
+    called, bracket, _ = name.partition("(")
+    if called not in MACROS:
+        known = did_you_mean(called, MACROS)
+        raise UnknownName(f"there is no saved query {called!r}", next_step=known)
+    return f"FROM {name if bracket else name + '()'}"
 
 
 # One table of an open release: how many rows it has, and its content in the form one wants.

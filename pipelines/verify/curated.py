@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -69,7 +70,8 @@ def rules_again(evidence: Evidence) -> Results:
             why = "it read questions, models or vectors that a release does not hold"
             yield not_run("curate", f"the rule {rule.rule!r} applied again", why)
             continue
-        known += _named(rule)
+        scheme = rule.parameters.get("scheme")
+        known += [str(scheme)] if scheme else _SCHEMES.get(rule.rule, ())
         why = _not_again(evidence, place)
         if why:
             yield not_run("curate", f"the rule {rule.rule!r} applied again", why)
@@ -81,12 +83,6 @@ def rules_again(evidence: Evidence) -> Results:
                 "curate", 1, 1, "rules cannot be applied", [f"{rule.rule}: {error.what}"]
             )
     yield from _splits(evidence, known)
-
-
-def _named(rule: CurationRule) -> list[str]:
-    """Schemes that a rule makes, as patterns."""
-    scheme = rule.parameters.get("scheme")
-    return [str(scheme)] if scheme else list(_SCHEMES.get(rule.rule, ()))
 
 
 def _not_again(evidence: Evidence, place: int) -> str:
@@ -131,7 +127,12 @@ def _applied(evidence: Evidence, place: int, rule: CurationRule) -> Results:
             compared = -1 << 62
     if whole:
         figures = _figures(evidence, place)
-        wrong = list(values((n, figures.get(n), item) for n, item in _json(made.figures).items()))
+        wrong = list(
+            values(
+                (n, figures.get(n), item)
+                for n, item in json.loads(json.dumps(made.figures)).items()
+            )
+        )
         if wrong:
             what = f"figures of the rule {rule.rule!r} differ from those of the tables"
             yield contradiction("figures.curate", len(wrong), len(made.figures), what, wrong)
@@ -202,13 +203,6 @@ def _figures(evidence: Evidence, place: int) -> Mapping[str, Any]:
     rule = rules[place] if isinstance(rules, list) and place < len(rules) else {}
     figures = rule.get("figures") if isinstance(rule, Mapping) else None
     return figures if isinstance(figures, Mapping) else {}
-
-
-def _json(figures: Any) -> Any:
-    """Figures as a manifest holds them."""
-    import json
-
-    return json.loads(json.dumps(figures))
 
 
 def _splits(evidence: Evidence, made: Sequence[str]) -> Results:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,16 @@ from routeyard.pipelines.common.files import read_text, sha256
 from routeyard.pipelines.common.sql import LOCKED, runner
 from routeyard.pipelines.common.untrusted import RELEASED, physical_memory, reading
 from routeyard.pipelines.release.build import RenderCard
+from routeyard.pipelines.release.checks import (
+    FILE,
+    checks_file,
+    release_checks,
+    stated_text,
+)
 from routeyard.pipelines.release.database import (
     after,
     checksum_of,
     database_content,
-    stored_rows,
     write_database,
 )
 from routeyard.pipelines.release.derived_tables import NUMBERED, SUMMARIES, columns_of, derive
@@ -45,9 +49,6 @@ from routeyard.schemas.errors import ContractError, RecipeError
 from routeyard.schemas.release import FOLDER, Manifest, TableEntry, digest_of
 
 # Reads a table of a release again: contract, order and fingerprint, a part at a time.
-
-#: Row groups of a large table that are read at a time, and the bytes at which fewer are.
-_GROUPS, _BYTES = 8, 256 << 20
 
 
 def reread(
@@ -102,39 +103,12 @@ def reread(
 
 
 def _parts(path: Path) -> Iterator[pa.Table]:
-    file = pq.ParquetFile(path)
-    groups = map(file.metadata.row_group, range(file.num_row_groups))
-    sizes = [group.total_byte_size for group in groups]
-    start = 0
-    while start < len(sizes):
-        after = start + 1
-        while after < min(start + _GROUPS, len(sizes)) and sum(sizes[start : after + 1]) < _BYTES:
-            after += 1
-        yield file.read_row_groups(range(start, after))
-        start = after
-    if not sizes:
-        yield file.read()
+    table = StoredTable(path)
+    yield table.schema.empty_table()
+    yield from map(pa.Table.from_batches, ([batch] for batch in table.batches()))
 
 
 Tables = dict[str, pa.Table | StoredTable]
-
-#: (child table, its columns, parent table that has the same): every child row needs its parent.
-REFERENCES = (
-    ("responses", ("query_id",), "queries"),
-    ("responses", ("model_id",), "models"),
-    ("verdicts", ("query_id", "model_id", "sample"), "responses"),
-    ("labels", ("query_id",), "queries"),
-    ("labels", ("model_id",), "models"),
-    ("splits", ("query_id",), "queries"),
-    ("model_splits", ("model_id",), "models"),
-    ("embeddings", ("query_id",), "queries"),
-    ("preferences", ("query_id",), "queries"),
-    ("entropies", ("query_id", "model_id"), "labels"),
-    ("signals", ("query_id", "model_id", "sample"), "responses"),
-    ("steps", ("query_id", "model_id", "sample"), "responses"),
-    ("hidden_states", ("query_id",), "queries"),
-    ("images", ("query_id",), "queries"),
-)
 
 
 def check_tables(
@@ -164,16 +138,22 @@ def check_tables(
 def check_references(tables: Tables) -> Iterator[Finding]:
     """Rows whose parent is not there."""
     with runner(tables=tables) as run:
-        for child, columns, parent in REFERENCES:
-            if child not in tables or parent not in tables:
-                continue
-            keys = ", ".join(columns)
-            orphans = f"SELECT DISTINCT {keys} FROM {child} ANTI JOIN {parent} USING ({keys})"
-            rows = run.connection.execute(f"{orphans} ORDER BY ALL").fetchall()
-            if rows:
-                some = "; ".join("|".join(map(str, row)) for row in rows[:3])
-                says = f"{len(rows)} {'/'.join(columns)} not in {parent}: {some}"
+        for check in release_checks(tables, "references"):
+            bad, examples = check.broken(run)
+            if bad:
+                child, parent = check.needs
+                lost = f": not in {parent}, expected a row of {parent}"
+                some = "; ".join(example.removesuffix(lost) for example in examples)
+                says = f"{bad} {'/'.join(check.key)} not in {parent}: {some}"
                 yield Finding("reference", child, says)
+
+
+def check_own_checks(release: Path, manifest: Manifest, readable: set[str]) -> Iterator[Finding]:
+    """A finding where `checks.sql` is not what this version of the code writes."""
+    if manifest.code_version != code_version() or FILE not in readable:
+        return
+    if (release / FILE).read_bytes() != checks_file(manifest.files).encode():
+        yield Finding("checks", FILE, "is not the text of the checks that a release carries")
 
 
 # Derives outcomes, wide matrix and summaries of a release once more, and compares.
@@ -293,8 +273,12 @@ def check_database(
             limits = replace(limits, memory=physical_memory(), file_size=1 << 50)
             about = manifest.model_dump_json()
             summaries = str((fresh / NUMBERED).absolute()) if fresh else ""
+            models = columns_of(tables["models"], ["model_id"]) if "models" in tables else None
+            names = models.column("model_id").to_pylist() if models else None
+            card = _text(release / "README.md")
             full = str(path.absolute())
-            faults = worker.call(compare, full, about, held, rows, summaries, limits=limits)
+            arguments = (full, about, held, rows, names, card, summaries)
+            faults = worker.call(compare, *arguments, limits=limits)
     except (SourceError, OSError) as error:
         faults = [first_line(error)]
     for says in faults:
@@ -312,7 +296,13 @@ def _checksum(path: Path) -> Iterator[Finding]:
 
 
 def compare(
-    path: str, manifest: str, held: list[str], rows: dict[str, int], summaries: str = ""
+    path: str,
+    manifest: str,
+    held: list[str],
+    rows: dict[str, int],
+    models: list[str] | None,
+    card: str,
+    summaries: str = "",
 ) -> list[str]:
     """What a database holds that it should not, or lacks; called in the limited process.
 
@@ -320,11 +310,13 @@ def compare(
         manifest: Its JSON.
         held: Tables of contracts that the manifest lists in the database.
         rows: Table → rows of its Parquet file.
+        models: Ids of the models; None where they cannot be read.
+        card: Text of the card; empty where it cannot be read.
         summaries: Folder of the summaries, made again; empty without any.
     """
     try:
         stated = Manifest.model_validate_json(manifest)
-        results = list(_compare(Path(path), stated, held, rows))
+        results = list(_compare(Path(path), stated, held, rows, models, card))
         return results or list(_summaries(Path(path), Path(summaries)) if summaries else ())
     except MemoryError:
         raise
@@ -333,30 +325,33 @@ def compare(
 
 
 def _compare(
-    path: Path, manifest: Manifest, held: list[str], rows: Mapping[str, int]
+    path: Path,
+    manifest: Manifest,
+    held: list[str],
+    rows: Mapping[str, int],
+    models: list[str] | None,
+    card: str,
 ) -> Iterator[str]:
     import duckdb
 
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         result = objects(connection)
-    expected = _defined()
+    expected, stated = _defined(stated_text(manifest), tuple(models or ()), card)
+    if models is None:
+        result, expected = (
+            {k: v for k, v in o.items() if k[2] != "matrix"} for o in (result, expected)
+        )
     if manifest.code_version != code_version():
         # Another version may have described a column in other words.
-        result, expected = _undescribed(result), _undescribed(expected)
-    clean = True
-    for key in sorted(result.keys() | expected.keys()):
-        if result.get(key) == expected.get(key):
-            continue
-        clean = False
-        says = f"its {key[0]} {'.'.join(key[1:])[:100]!r} is not what a release defines"
-        if key not in expected:
-            says = f"holds a {key[0]} {'.'.join(key[1:])[:100]!r} that no release has"
-        elif key not in result:
-            says = f"lacks its {key[0]} {'.'.join(key[1:])!r}"
-        yield says
+        result, expected = ({k: v[:-2] for k, v in o.items()} for o in (result, expected))
+    yield from (differences := list(_differences(result, expected)))
+    clean = not differences
     if not clean:
         return  # a stranger's definitions are read, never evaluated
-    for name, count in stored_rows(path, rows).items():
+    yield from _told(path, stated, card)
+    for name, count in _counted(
+        path, {name: ("table", "numbered", name) in result for name in rows}
+    ):
         if count != rows[name]:
             clean = False
             yield f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
@@ -368,6 +363,39 @@ def _compare(
             yield f"its table {name} differs from the Parquet file's"
     if whole != manifest.database.content:
         yield "its content has another fingerprint than the manifest says"
+
+
+def _differences(result: Objects, expected: Objects) -> Iterator[str]:
+    """Objects that a database defines and a release does not, or otherwise."""
+    for key in sorted(result.keys() | expected.keys()):
+        if result.get(key) == expected.get(key):
+            continue
+        says = f"its {key[0]} {'.'.join(key[1:])[:100]!r} is not what a release defines"
+        if key not in expected:
+            says = f"holds a {key[0]} {'.'.join(key[1:])[:100]!r} that no release has"
+        elif key not in result:
+            says = f"lacks its {key[0]} {'.'.join(key[1:])!r}"
+        yield says
+
+
+def _told(path: Path, stated: Mapping[str, Any], card: str) -> Iterator[str]:
+    """Tables of what a release states that say something else than its manifest and card."""
+    import duckdb
+
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
+        for name, told in _stated(connection).items():
+            if told != stated[name] and (card or name != "card"):
+                yield f"its stated.{name} is not what manifest and card say"
+
+
+def _counted(path: Path, by_number: Mapping[str, bool]) -> Iterator[tuple[str, int]]:
+    """Rows of tables, of those by number in the schema `numbered`."""
+    import duckdb
+
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
+        for name, numbers in by_number.items():
+            table = f"numbered.{name}" if numbers else f'"{name}"'
+            yield name, int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
 
 
 def _summaries(path: Path, fresh: Path) -> Iterator[str]:
@@ -383,23 +411,34 @@ def _summaries(path: Path, fresh: Path) -> Iterator[str]:
                 yield f"its numbered.{name} does not add up"
 
 
-@cache  # for one who verifies several releases
-def _defined() -> Objects:
-    """What a release's database defines."""
+@cache  # for one who verifies several times
+def _defined(manifest: str, models: tuple[str, ...], card: str) -> tuple[Objects, dict[str, Any]]:
+    """What a release's database defines, and what it states of manifest and card."""
     import duckdb
 
     tables = {name: CONTRACTS[name].empty() for name in IN_DATABASE}
+    pool = [{"model_id": model, "kind": "real", "simulated": False} for model in models]
+    tables["models"] = CONTRACTS["models"].from_rows(pool)
     with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder:
         path = Path(folder, "empty.duckdb")
         derive(tables, Path(folder))
-        write_database(tables, path, Path(folder))
+        write_database(tables, path, Path(folder), manifest, card)
         with duckdb.connect(str(path), read_only=True) as fresh:
-            return objects(fresh)
+            return objects(fresh), _stated(fresh)
 
 
-def _undescribed(definitions: Objects) -> Objects:
-    """Definitions without comments and tags, which end each of them."""
-    return {key: value[:-2] for key, value in definitions.items()}
+def _stated(connection: Any) -> dict[str, Any]:
+    """The rows of the tables that keep what a release states."""
+    names = ("manifest", "counts", "card")
+    return {name: connection.execute(f"FROM stated.{name}").fetchall() for name in names}
+
+
+def _text(path: Path) -> str:
+    """Text of a regular file; empty where it has none."""
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def objects(connection: Any) -> Objects:
@@ -470,41 +509,23 @@ def check_card(
         return
     rows = [f"{entry.rows:,}" for entry in manifest.tables.values()]
     models = columns_of(whole["models"], ["model_id"]).column("model_id").to_pylist()
-    compared = compare_lines(card.splitlines(), fresh.splitlines(), rows, models)
-    for says in (*compared.false, *_header(card, fresh, manifest)):
+    false, unknown = compare_lines(card.splitlines(), fresh.splitlines(), rows, models)
+    for says in (*false, *_header(card, fresh, manifest)):
         yield Finding("card", "README.md", says)
     if unchecked is not None:
-        unchecked += [*compared.unknown, *compared.reworded]
-
-
-@dataclass
-class ComparedLines:
-    """Lines of a card by another version of the code, against those of a fresh one.
-
-    Attributes:
-        false: What lines say that the data do not.
-        reworded: Lines whose words are other ones and whose figures are the same.
-        unknown: Lines that the fresh card has nothing to compare with.
-    """
-
-    false: list[str] = field(default_factory=list)
-    reworded: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-
-    def say(self, number: int, line: str, data: str) -> None:
-        """Note a line whose figures or names are not those of the data."""
-        self.false.append(f"line {number} says {line[:80]!r}, and the data give {data}")
+        unchecked += unknown
 
 
 def compare_lines(
     card: list[str], fresh: list[str], rows: Iterable[str] = (), models: Iterable[str] = ()
-) -> ComparedLines:
-    """Each line of a card with figures or names against the line of the fresh card in its place.
+) -> tuple[list[str], list[str]]:
+    """Lines of a card by another version of the code that say what the data do not, and lines that
+    have nothing to be compared with.
 
-    Names are those of models and verdicts. A line in the same words must have the same figures
-    and names. A line in other words matches one of the lines in its place that have other
-    words too, and must have the figures and names of one of them. What is left has nothing to be
-    compared with; its figures must be in the fresh card.
+    Facts of a line are its figures and the names of models and verdicts. A line in the same words
+    as one of the fresh card must have its facts, one in other words those of a fresh line whose
+    words the card lacks. What is left has nothing to be compared with; its figures must be in the
+    fresh card.
 
     Args:
         rows: Row counts in the manifest, as text: of tables that were not fetched too.
@@ -512,46 +533,38 @@ def compare_lines(
     """
     names = sorted({*models, *_VERDICTS}, key=len, reverse=True)
     fact = re.compile("|".join([*map(re.escape, names), _NUMBER]))
-
-    def words(line: str) -> str:
-        return fact.sub("#", line)
-
+    read = [(fact.sub("#", line), fact.findall(line)) for line in card]
     by_words: dict[str, list[list[str]]] = {}
     for line in fresh:
-        by_words.setdefault(words(line), []).append(fact.findall(line))
+        by_words.setdefault(fact.sub("#", line), []).append(fact.findall(line))
+    own = {words for words, _ in read}
+    others = [facts for words, lines in by_words.items() if words not in own for facts in lines]
     known = {*fact.findall("\n".join(fresh)), *rows}
-    own = {words(line) for line in card}
-    lines = ComparedLines()
-    for tag, start, end, first, last in SequenceMatcher(None, card, fresh, False).get_opcodes():
-        if tag == "equal":
+    false, unknown = [], []
+    for number, (line, (words, facts)) in enumerate(zip(card, read, strict=True), start=1):
+        right = by_words.get(words)
+        if facts in (right or []) or not line.strip():
             continue
-        others = [fact.findall(line) for line in fresh[first:last] if words(line) not in own]
-        for number, line in enumerate(card[start:end], start=start + 1):
-            figures, right = fact.findall(line), by_words.get(words(line))
-            if figures in (right or []) or not line.strip():
-                continue
-            if right is None and figures in others:
-                others.remove(figures)
-                lines.reworded.append(line)
-            elif right is not None:
-                if not _counts_of_rows(figures, right, rows):
-                    lines.say(number, line, ", ".join(right[0]) or "none")
-            elif wrong := _named_otherwise(figures, others, names):
-                lines.say(number, line, ", ".join(wrong))
-            elif unknown := [figure for figure in figures if figure not in known]:
-                lines.say(number, line, f"no {unknown[0]}")
-            else:
-                lines.unknown.append(f"line {number}: {line[:80]}")
-    return lines
+        if right is not None:
+            data = "" if _counts_of_rows(facts, right, rows) else ", ".join(right[0]) or "none"
+        elif facts in others:
+            unknown.append(line)
+            continue
+        else:
+            data = _elsewhere(facts, others, names) or next(
+                (f"no {figure}" for figure in facts if figure not in known), ""
+            )
+            unknown += [] if data else [f"line {number}: {line[:80]}"]
+        if data:
+            false.append(f"line {number} says {line[:80]!r}, and the data give {data}")
+    return false, unknown
 
 
-def _named_otherwise(
-    facts: list[str], others: list[list[str]], names: Collection[str]
-) -> list[str] | None:
-    """Figures and names of a line in that place that has the same figures and other names."""
-    numbers = [fact for fact in facts if fact not in names]
-    same = (other for other in others if [n for n in other if n not in names] == numbers)
-    return next(same, None) if numbers else None
+def _elsewhere(facts: list[str], others: list[list[str]], names: list[str]) -> str:
+    """Facts of a line in other words that has the same figures, and other names."""
+    figures = [fact for fact in facts if fact not in names]
+    same = (other for other in others if [f for f in other if f not in names] == figures != [])
+    return ", ".join(next(same, []))
 
 
 def _header(card: str, fresh: str, manifest: Manifest) -> Iterator[str]:
@@ -618,7 +631,7 @@ def card_facts(manifest: Manifest) -> dict[str, object]:
     return {**{key: facts[key] for key in _FACTS}, "files": files, "further": further}
 
 
-__all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
+__all__ = ["Finding", "card_facts", "verify_release"]
 
 
 @dataclass
@@ -672,6 +685,7 @@ CHECKS: tuple[Callable[[Verification], Iterable[Finding]], ...] = (
     lambda run: check_tables(run.release, run.manifest, run.readable, run.tables, run.watch),
     _derived,
     lambda run: check_references(run.tables),
+    lambda run: check_own_checks(run.release, run.manifest, run.readable),
     lambda run: check_card(
         run.release, run.manifest, run.readable, run.tables, run.render_card, run.unchecked
     ),

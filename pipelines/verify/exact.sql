@@ -6,7 +6,7 @@ WITH gone AS (
            count(*) FILTER (NOT starts_with(stage, 'curate.')) AS left_out
     FROM removals
 ), real AS (SELECT count(*) FILTER (kind = 'real') AS n, count(*) AS of FROM models),
-told AS (SELECT told->'figures' AS of FROM manifest),
+told AS (SELECT told->'figures' AS of FROM stated.manifest),
 equal(name, told, rows) AS (
     SELECT 'ingest.queries', of->'ingest'->'queries', (SELECT count(*) FROM queries) + queries
     FROM told, gone
@@ -23,4 +23,4 @@ equal(name, told, rows) AS (
     UNION ALL SELECT 'label.labels', told.of->'label'->'labels', (SELECT count(*) FROM labels)
     FROM told, gone, real WHERE queries + models = 0 AND n = real.of
 )
-SELECT name FROM equal WHERE whole(told) = rows ORDER BY name
+SELECT name FROM equal WHERE stated.whole(told) = rows ORDER BY name

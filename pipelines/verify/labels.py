@@ -96,22 +96,20 @@ def _readable(
         check = f"verdicts on {count:,} questions against texts"
         readable.append(not_run("verdicts", check, "their text is withheld"))
     queries = queries.filter(pc.invert(hidden))
-    named = set(pc.unique(queries.column("scorer")).to_pylist())
-    left = {name for name in named if name in _PROGRAMS and not evidence.full}
-    left |= named & _WEIGHTS
-    left |= {n for n in named if n != NO_RULE and n not in SCORERS.targets}
-    for item in sorted(left):
-        why = (
-            "`--full` runs the programs"
-            if item in _PROGRAMS
-            else "they need weights or data"
-            if item in _WEIGHTS
-            else "that scorer is not installed here"
-        )
-        readable.append(not_run("verdicts", f"verdicts of {item!r} against texts", why))
-    queries = queries.filter(
-        pc.invert(pc.is_in(queries.column("scorer"), pa.array(left, pa.string())))
-    )
+    left = {}
+    for name in sorted(set(pc.unique(queries.column("scorer")).to_pylist())):
+        if name in _PROGRAMS and not evidence.full:
+            left[name] = "`--full` runs the programs"
+        elif name in _WEIGHTS:
+            left[name] = "they need weights or data"
+        elif name != NO_RULE and name not in SCORERS.targets:
+            left[name] = "that scorer is not installed here"
+    readable += [
+        not_run("verdicts", f"verdicts of {name!r} against texts", why)
+        for name, why in left.items()
+    ]
+    others = pc.is_in(queries.column("scorer"), pa.array(left, pa.string()))
+    queries = queries.filter(pc.invert(others))
     known = pc.is_in(
         sample.column("query_id"), value_set=queries.column("query_id").combine_chunks()
     )
@@ -154,8 +152,6 @@ def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Resul
 
 _LABELS_KEY = ("query_id", "model_id")
 _DECIDED = ("score", "correct", "decided_by", "contested", "n_samples")
-#: `decided_by` of an injected model.
-INJECTED = "pseudo_specialist"
 
 
 def labels_of_verdicts(evidence: Evidence) -> Results:
@@ -180,7 +176,9 @@ def labels_of_verdicts(evidence: Evidence) -> Results:
             yield not_run("labels", "labels against verdicts by the recipe's policy", why)
         return
     real = pc.is_in(labels.column("model_id"), value_set=evidence.real)
-    yield from _injected(evidence, labels.filter(pc.invert(real)))
+    injected = labels.num_rows - (pc.sum(real).as_py() or 0)
+    if injected and "pseudo_specialists" not in evidence.applied:
+        yield believed("labels", f"{injected:,} labels of injected models, drawn by a rule")
     stored, expected = labels.filter(real), _decided(evidence, policy)
     if not evidence.built:  # a build makes a label of every pair with a response
         there = stored.select(_LABELS_KEY)
@@ -207,20 +205,6 @@ def _decided(evidence: Evidence, policy: Any) -> pa.Table:
         policy=policy,
     )
     return labels.sort_by([("model_id", "ascending"), ("query_id", "ascending")])
-
-
-def _injected(evidence: Evidence, labels: pa.Table) -> Results:
-    """Labels of injected models have no verdicts: `rules_again` makes them again."""
-    own = pc.equal(labels.column("decided_by"), INJECTED)
-    bad = labels.filter(pc.invert(pc.fill_null(own, False)))
-    if bad.num_rows:
-        shown = bad.slice(0, 3).to_pylist()
-        examples = [f"{'|'.join(row[k] for k in _LABELS_KEY)} is decided by {row['decided_by']!r}"
-                    for row in shown]  # fmt: skip
-        what = f"labels of injected models are not decided by {INJECTED!r}"
-        yield contradiction("labels", bad.num_rows, labels.num_rows, what, examples)
-    elif labels.num_rows and "pseudo_specialists" not in evidence.applied:
-        yield believed("labels", f"{labels.num_rows:,} labels of injected models, drawn by a rule")
 
 
 #: Answers beyond which the estimate of wrong labels is only made again with `--full`.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from routeyard.pipelines.common.matrix import core_of
@@ -26,6 +27,7 @@ from routeyard.pipelines.evaluate.certificate import (
 )
 from routeyard.pipelines.evaluate.experiment import default_scheme
 from routeyard.pipelines.release.build import RenderCard, RenderFiles
+from routeyard.pipelines.release.checks import FILE
 from routeyard.pipelines.release.manifest import Finding, first_line, read_manifest
 from routeyard.pipelines.verify.curated import rules_again
 from routeyard.pipelines.verify.database import (
@@ -58,13 +60,12 @@ from routeyard.pipelines.verify.questions import (
     images_of_questions,
     questions_of_sources,
     requests_of_recipe,
-    rows_against_rules,
 )
 from routeyard.pipelines.verify.recipe import (
+    checks_of_release,
     manifest_of_recipe,
     metering_of_answers,
     recipe_validates,
-    stated_of_tables,
 )
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.errors import BadInput
@@ -145,7 +146,8 @@ def certificate_of_tables(evidence: Evidence) -> Results:
 def _fresh(evidence: Evidence, stored: Mapping[str, Any], resamples: int) -> Certificate:
     names = ("queries", "models", "outcomes", "splits", "duplicates", "model_splits", "embeddings")
     tables = {name: evidence.tables[name] for name in names if evidence.has(name)}
-    if _several(evidence) and evidence.has("verdicts"):
+    samples = pc.max(evidence.table("labels", ["n_samples"]).column("n_samples")).as_py() or 0
+    if samples > 1 and evidence.has("verdicts"):
         tables |= {name: evidence.tables[name] for name in ("verdicts", "labels")}
     if not looked_for_duplicates(evidence.recipe):
         tables.pop("duplicates", None)  # an empty table says nothing
@@ -167,13 +169,6 @@ def _fitted(evidence: Evidence, stored: Mapping[str, Any]) -> Sequence[str]:
     if evidence.full and evidence.rows("embeddings"):
         return REFERENCE
     return ("task-map",) if stored.get("routers") else ()
-
-
-def _several(evidence: Evidence) -> bool:
-    import pyarrow.compute as pc
-
-    result = pc.max(evidence.table("labels", ["n_samples"]).column("n_samples")).as_py()
-    return bool(result and result > 1)
 
 
 def _compared(
@@ -322,11 +317,10 @@ PROOFS: tuple[tuple[Callable[[Evidence], Results], tuple[str, ...]], ...] = (
     (questions_of_sources, ("queries",)),
     (images_of_questions, ("queries",)),
     (requests_of_recipe, ("queries", "responses")),
-    (rows_against_rules, ()),
     (verdicts_of_texts, ("queries", "responses", "verdicts")),
     (rules_again, ("queries", "models", "splits")),
     (labels_of_verdicts, ("queries", "labels")),
-    (stated_of_tables, ()),
+    (checks_of_release, ()),
     (errors_of_labels, ("queries", "responses", "labels")),
     (manifest_of_recipe, ("models",)),
     (metering_of_answers, ("queries", "models", "responses")),
@@ -416,7 +410,7 @@ def _files(
     """Plots and metadata, rendered once more where the same code made them."""
     manifest = evidence.manifest
     names = sorted(
-        name for name in readable if not name.startswith(("data/", "numbered/", "README"))
+        name for name in readable if not name.startswith(("data/", "numbered/", "README", FILE))
     )
     if render_files is None or not names:
         return

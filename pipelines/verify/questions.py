@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +14,14 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.plan import ModelPrompts, provider_of, settings_of
 from routeyard.pipelines.collect.request import RequestSettings
-from routeyard.pipelines.common.files import read_text, sha256
+from routeyard.pipelines.common.files import sha256
 from routeyard.pipelines.common.image_files import MOST_BYTES
-from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.ingest.images import images_table
 from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.verify.evidence import (
     SAMPLE,
     Evidence,
-    ProofClaim,
     Results,
     believed,
     consistent,
@@ -74,31 +70,35 @@ def questions_of_sources(evidence: Evidence) -> Results:
         return
     columns = ["query_id", "source", "question", "choices", "prompt", "scorer", "domain", "task"]
     queries = evidence.table("queries", columns)
-    expected = {name: _of_all(evidence, name) for name in evidence.sources}
     hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
-    wrong, prompts = [], 0
+    wrong, examples, prompts = 0, list[str](), 0
     same = dict.fromkeys(("scorer", "domain", "task", "prompt"), 0)
-    for name in expected:
+    for name in evidence.sources:
+        stated = _of_all(evidence, name)
+        instruction = stated.pop("instruction", None)
         own = pc.equal(queries.column("source"), name)
-        instruction = expected[name].get("instruction")
-        for column in ("scorer", "domain", "task"):
-            if column in expected[name]:
-                rows = queries.filter(own).select(["query_id", column])
-                same[column] += rows.num_rows
-                wrong += _differ(rows, column, pa.scalar(expected[name][column]))
+        questions = queries.filter(own)
+        expected = [(questions, c, [value] * questions.num_rows) for c, value in stated.items()]
         if instruction is not None:
-            rows = queries.filter(pc.and_(own, pc.invert(hidden)))
-            same["prompt"] += rows.num_rows
-            if not evidence.full and rows.num_rows > SAMPLE:
+            questions = queries.filter(pc.and_(own, pc.invert(hidden)))
+            same["prompt"] += questions.num_rows
+            if not evidence.full and questions.num_rows > SAMPLE:
                 drawn = np.random.Generator(np.random.PCG64(evidence.seed))
-                rows = rows.take(pa.array(np.sort(drawn.choice(rows.num_rows, SAMPLE, False))))
-            texts = (rows.column(column).to_pylist() for column in ("question", "choices"))
+                places = np.sort(drawn.choice(questions.num_rows, SAMPLE, False))
+                questions = questions.take(pa.array(places))
+            texts = (questions.column(column).to_pylist() for column in ("question", "choices"))
             fresh = [uniform_prompt(q, c or [], instruction) for q, c in zip(*texts, strict=True)]
-            wrong += _differ(rows, "prompt", pa.array(fresh, pa.string()))
-            prompts += rows.num_rows
+            expected.append((questions, "prompt", fresh))
+            prompts += questions.num_rows
+        for stored, column, right in expected:
+            if column != "prompt":
+                same[column] += stored.num_rows
+            made = stored.select(["query_id"]).append_column(column, pa.array(right, pa.string()))
+            bad, some = rows(stored, made, ("query_id",))
+            wrong, examples = wrong + bad, examples + some
     if wrong:
         what = "columns differ from what the recipe says of their source"
-        yield contradiction("queries", len(wrong), queries.num_rows, what, wrong)
+        yield contradiction("queries", wrong, queries.num_rows, what, examples)
         return
     for column in ("scorer", "domain", "task"):
         if same[column]:
@@ -114,25 +114,13 @@ def questions_of_sources(evidence: Evidence) -> Results:
             yield not_run("queries", f"{column} of {of - count:,} questions", why)
 
 
-def _differ(rows: pa.Table, column: str, expected: Any) -> list[str]:
-    """One sentence for each row of a column with another value than expected."""
-    other = pc.fill_null(pc.not_equal(rows.column(column), expected), True)
-    bad = rows.filter(other).select(["query_id", column]).to_pylist()
-    right = expected.filter(other.combine_chunks()) if isinstance(expected, pa.Array) else expected
-    wanted = right.to_pylist() if isinstance(expected, pa.Array) else [right.as_py()] * len(bad)
-    return [
-        f"{row['query_id']} has {column} {row[column]!r:.200}, expected {value!r:.200}"
-        for row, value in zip(bad, wanted, strict=True)
-    ]
-
-
-def _of_all(evidence: Evidence, name: str) -> Mapping[str, str]:
+def _of_all(evidence: Evidence, name: str) -> dict[str, str]:
     """Column → value that a source states for all of its questions, and its instruction."""
     source = evidence.sources[name]
     fields = source.fields
     if fields is None or source.scorer is None:
         return {}
-    stated = {}
+    stated: dict[str, str] = {}
     if not fields.scorer:
         stated["scorer"] = source.scorer
     if not fields.domain:
@@ -191,7 +179,8 @@ def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
             "images", f"{len(files):,} files, which a release does not hold (`--images`)"
         )
         return
-    hashes = _hashes(folder)
+    there = (path for path in folder.rglob("*") if path.is_file())
+    hashes = {sha256(path) for path in there if path.stat().st_size <= MOST_BYTES}
     lost = [
         f"{name or digest} is {_state(folder, name)}"
         for digest, name in files.items()
@@ -202,15 +191,6 @@ def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
         yield contradiction("images", len(lost), len(files), what, lost)
     else:
         yield proved("images", f"{len(files):,} files have the stated SHA-256")
-
-
-def _hashes(folder: Path) -> set[str]:
-    """SHA-256 of every file in a folder that may be an image."""
-    return {
-        sha256(path)
-        for path in folder.rglob("*")
-        if path.is_file() and path.stat().st_size <= MOST_BYTES
-    }
 
 
 def _state(folder: Path, name: str | None) -> str:
@@ -339,122 +319,3 @@ def _settings(
 def _is_of(row: dict[str, Any], hashed: list[RequestSettings], asks: ModelPrompts) -> bool:
     messages = asks.messages(row["at"])
     return any(row["request_hash"] == item.request_hash(messages) for item in hashed)
-
-
-# Rules between columns of a release (`rules.yaml`): one scan for each table.
-
-
-@cache
-def _content() -> Mapping[str, Any]:
-    path = Path(__file__).with_name("rules.yaml")
-    content: Mapping[str, Any] = read_text(path.read_text(encoding="utf-8"), where=path.name)
-    return content
-
-
-def rules() -> Mapping[str, Mapping[str, Any]]:
-    """What `rules.yaml` holds: name of a group → its rows and rules."""
-    return {name: group for name, group in _content().items() if isinstance(group, Mapping)}
-
-
-def rows_against_rules(evidence: Evidence) -> Results:
-    """Rows that break a rule, and what the rules kept."""
-    conditions, words = _conditions(evidence), _words(evidence)
-    if evidence.collect is None and evidence.built and evidence.rows("responses"):
-        check = "rules of answers that this code asked for, or that were recorded"
-        yield not_run("responses", check, evidence.unread("collect"))
-    with runner(tables=evidence.tables, threads=2) as run:
-        for group, entry in rules().items():
-            if not evidence.has(*entry["tables"]):
-                continue
-            wanted = {
-                name: rule
-                for name, rule in entry["rules"].items()
-                if conditions[rule.get("when", "always")]
-            }
-            if wanted:
-                yield from _group(run.connection, group, entry, wanted, words)
-
-
-def _conditions(evidence: Evidence) -> dict[str, bool]:
-    """When a rule is meant: `calls` are single calls, `asked` were sent by this code."""
-    collect = evidence.collect
-    recorded = collect is not None and collect.provider == "recorded"
-    calls = not evidence.has("steps")
-    return {
-        "always": True,
-        "calls": calls,
-        "recorded": recorded,
-        "asked": calls and collect is not None and not recorded,
-    }
-
-
-def _words(evidence: Evidence) -> dict[str, str]:
-    tomorrow = datetime.now(UTC) + timedelta(days=1)
-    return {
-        "{by_table}": " ".join(_content()["cost by the price table"].split()),
-        "{tomorrow}": tomorrow.strftime("%Y-%m-%d"),
-        "{samples}": str(evidence.samples),
-    }
-
-
-def _group(
-    connection: Any,
-    group: str,
-    entry: Mapping[str, Any],
-    rules: Mapping[str, Mapping[str, Any]],
-    words: Mapping[str, str],
-) -> Results:
-    def filled(text: str) -> str:
-        for word, value in words.items():
-            text = text.replace(word, value)
-        return text
-
-    where = f" WHERE {entry['where']}" if "where" in entry else ""
-    breaks = {
-        name: f"NOT coalesce(({filled(rule['holds'])}), true)" for name, rule in rules.items()
-    }
-    counts = ", ".join(f"count(*) FILTER (WHERE {sql})" for sql in breaks.values())
-    (row,) = connection.execute(f"SELECT count(*), {counts} FROM {entry['from']}{where}").fetchall()
-    of, covers, proves = int(row[0]), list[str](), dict[str, str]()
-    for (name, rule), bad in zip(rules.items(), row[1:], strict=True):
-        if not bad:
-            about, valued = _about(connection, entry, rule) if "proves" in rule else (of, of)
-            if about:  # of no row, it says nothing
-                proves[name] = name if about == of else f"{name} ({about:,} of them)"
-            if "proves" in rule and about >= valued:
-                covers.append(f"{entry['tables'][0]}.{rule['proves']}")
-            continue
-        shown = f"{entry['key']}, {filled(rule['found'])}, {filled(rule['expected'])}"
-        sql = f"SELECT {shown} FROM {entry['from']} WHERE {breaks[name]}"
-        sql += f" AND {entry['where']}" if "where" in entry else ""
-        examples = [
-            f"{key}: {result}, expected {expected}"
-            for key, result, expected in connection.execute(f"{sql} ORDER BY 1 LIMIT 3").fetchall()
-        ]
-        yield contradiction(entry["tables"][0], bad, of, f"rows break the rule '{name}'", examples)
-    yield from _unbroken(group, rules, of, proves, covers)
-
-
-def _unbroken(
-    group: str,
-    rules: Mapping[str, Mapping[str, Any]],
-    of: int,
-    proves: Mapping[str, str],
-    covers: list[str],
-) -> Results:
-    """What rules without a row that breaks them show, by kind."""
-    for kind in ("proved", "consistent"):
-        of_kind = [
-            says for name, says in proves.items() if rules[name].get("kind", "consistent") == kind
-        ]
-        if of_kind and of:
-            says = f"{of:,} rows: {'; '.join(of_kind)}"
-            yield ProofClaim(kind, group, says, tuple(covers) if kind == "proved" else ())
-
-
-def _about(connection: Any, entry: Mapping[str, Any], rule: Mapping[str, Any]) -> tuple[int, int]:
-    """Rows of which a rule that proves a column speaks, and rows that have a value in it."""
-    where = rule.get("of", "true")
-    sql = f"SELECT count(*) FILTER (WHERE {where}), count({rule['proves']}) FROM {entry['from']}"
-    ((about, valued),) = connection.execute(sql).fetchall()
-    return int(about), int(valued)

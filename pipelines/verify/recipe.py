@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,21 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.audit.metering import NEEDED, audit, names_of
 from routeyard.pipelines.common.pool import models_table
-from routeyard.pipelines.common.sql import Runner, checks, runner
+from routeyard.pipelines.common.sql import Check, Runner, quoted, runner
+from routeyard.pipelines.common.untrusted import literal
+from routeyard.pipelines.release.checks import (
+    SAME_CODE,
+    named_files,
+    release_checks,
+    rules,
+    stated,
+    stated_text,
+)
 from routeyard.pipelines.verify.evidence import (
     SECTIONS,
     Evidence,
+    Kind,
+    ProofClaim,
     Results,
     consistent,
     contradiction,
@@ -26,7 +37,6 @@ from routeyard.pipelines.verify.evidence import (
 )
 from routeyard.schemas import CONTRACTS, MODELS
 from routeyard.schemas.errors import RouteyardError
-from routeyard.schemas.release import WITHHELD
 
 #: What a manifest says of a source as the recipe does.
 _PASSED_ON = ("license", "url", "redistribute_text")
@@ -54,103 +64,87 @@ def recipe_validates(evidence: Evidence) -> Results:
         yield consistent("recipe", "every key is one of a recipe and has a value that it may have")
 
 
-_CHECKS = Path(__file__).with_name("checks")
+#: Checks of a release that are made here: contracts, references, derived tables and the card have
+#: been (`database.check`).
+_MADE_HERE = ("rules", "verdicts", "labels", "splits", "manifest", "figures")
 
 
-def stated_of_tables(evidence: Evidence) -> Results:
-    """Contradictions between tables and what manifest and recipe state of them (`checks/`)."""
-    figures = evidence.manifest.figures
-    if not figures and evidence.built:
+def checks_of_release(evidence: Evidence) -> Results:
+    """Rows that break the checks of a release (`release/checks.py`), and what the others show."""
+    if not evidence.manifest.figures and evidence.built:
         yield not_run("figures", "counts of the stages", "the manifest holds none")
-    if not figures and not evidence.built:
-        return
-    conditions = {
-        "built": evidence.built,
-        "same_code": evidence.same_code,
-        "label": evidence.label is not None,
-    }
-    there = {*evidence.tables, *(name for name, holds in conditions.items() if holds)}
-    values = {"samples": evidence.samples, "withheld": WITHHELD}
-    empty = {name: contract.empty() for name, contract in CONTRACTS.items()}
-    with runner(Path(__file__).with_name("exact.sql"), {**empty, **evidence.tables}) as run:
-        _state(run, evidence)
-        for about in ("figures", "manifest", "verdicts"):
-            if about == "figures" and not figures:
-                continue
-            broken = False
-            for check in checks(_CHECKS / about):
-                if not there.issuperset(check.needs):
-                    continue
-                bad, examples = check.broken(run, **values)
+    if evidence.collect is None and evidence.built and evidence.rows("responses"):
+        rules_ = "rules of answers that this code asked for, or that were recorded"
+        yield not_run("responses", rules_, evidence.unread("collect"))
+    there = {*evidence.tables, *([SAME_CODE] if evidence.same_code else [])}
+    with runner(Path(__file__).with_name("exact.sql"), threads=2) as run:
+        files = (f"data/{name}.parquet" for name in evidence.tables)
+        paths = {file: literal(str(evidence.release / file)) for file in files}
+        for sql in (*named_files(paths), *stated(quoted(stated_text(evidence.manifest)), "''")):
+            run.connection.execute(sql)
+        for origin in _MADE_HERE:
+            unbroken: dict[tuple[Kind, str], list[Check]] = {}
+            for check in release_checks(there, origin):
+                about = origin if origin in ("manifest", "figures") else check.needs[0]
+                bad, examples = check.broken(run)
                 if bad:
-                    broken = True
-                    what = f"rows break the rule {check.says!r}"
-                    yield contradiction(about, bad, bad, what, examples)
-            if about == "figures" and not broken:
-                says = "what stages counted, kept and removed adds up to the tables"
-                yield consistent(about, says)
-        exact = run.table("exact").column("name").to_pylist() if figures else []
+                    what, of = f"rows break the rule {check.says!r}", evidence.rows(about)
+                    yield contradiction(about, bad, max(bad, of), what, examples)
+                else:
+                    unbroken.setdefault((cast("Kind", check.kind), about), []).append(check)
+            for (kind, about), checks in unbroken.items():
+                yield from _unbroken(run, kind, about, checks, evidence.rows(about))
+        if not evidence.manifest.figures:
+            return
+        run.give(**{n: c.empty() for n, c in CONTRACTS.items() if n not in evidence.tables})
+        exact = run.table("exact").column("name").to_pylist()
     if exact:
         says = f"{', '.join(exact)}: rows of the tables, and of removals"
         yield proved("figures", says, *(f"figures.{name}" for name in exact))
 
 
-def _state(run: Runner, evidence: Evidence) -> None:
-    """Tables of what the manifest states (`manifest`) and of what is there (`held`, `present`)."""
-    integers = "json_type(x) IN ('BIGINT', 'UBIGINT')"
-    for sql in (
-        f"CREATE MACRO whole(x) AS CASE WHEN {integers} THEN x::BIGINT END",
-        "CREATE TABLE manifest AS SELECT $told::JSON AS told",
-        "CREATE TABLE held AS SELECT unnest($names) AS name, unnest($rows) AS rows",
-        "CREATE VIEW present AS SELECT name AS stage FROM held",
-    ):
-        params = {
-            "told": evidence.manifest.model_dump_json(),
-            "names": list(evidence.tables),
-            "rows": [evidence.rows(name) for name in evidence.tables],
-        }
-        run.connection.execute(sql, {k: v for k, v in params.items() if f"${k}" in sql} or None)
+def _unbroken(run: Runner, kind: Kind, about: str, checks: list[Check], of: int) -> Results:
+    """What checks without a row that breaks them show of a table; of no row they say nothing."""
+    of_name = {name: (group, group["rules"][name]) for group, name in rules()}
+    (holds,) = run.connection.sql("FROM stated.recipe").to_arrow_table().to_pylist()
+    says, covers = [], []
+    for check in checks:
+        group, rule = of_name.get(check.says, ({}, {}))
+        if not holds.get(rule.get("when"), True):
+            continue
+        speaks = of
+        if rule:
+            where = f"WHERE {group['where']}" if "where" in group else ""
+            counts = f"count(*) FILTER ({rule.get('of', 'true')}), count({rule.get('proves', '*')})"
+            sql = f"SELECT {counts} FROM {group['from']} {where}"
+            ((speaks, valued),) = run.connection.execute(sql).fetchall()
+            if speaks and speaks >= valued and "proves" in rule:
+                covers.append(f"{about}.{rule['proves']}")
+        if not speaks and about not in ("manifest", "figures"):
+            continue
+        says.append(check.says if speaks >= of else f"{check.says} ({speaks:,} of them)")
+    if says:
+        rows_ = f"{of:,} rows: " if of else ""
+        yield ProofClaim(kind, about, rows_ + "; ".join(says), tuple(covers))
 
 
 def manifest_of_recipe(evidence: Evidence) -> Results:
-    """Contradictions between the manifest's copies of what the recipe says, or tables, and it."""
-    recipe = evidence.recipe
-    if not evidence.manifest.figures and not evidence.built:
-        return
-    wrong: list[str] = []
-    if isinstance(recipe.get("release"), Mapping):
-        waived = [(w.get("gate"), w.get("reason")) for w in recipe["release"].get("waivers") or ()]
-        listed = [(waiver.gate, waiver.reason) for waiver in evidence.manifest.waivers]
-        if waived != listed:
-            wrong.append(f"waivers {listed!r:.80}, expected {waived!r:.80} of the recipe")
-    for check in (_silent, _listed, _rules):
-        wrong += check(evidence)
-    if wrong:
-        yield contradiction("manifest", len(wrong), len(wrong), "entries differ", wrong)
-    if evidence.pool is None:
-        if evidence.built:
-            yield not_run("models", "prices and sizes of the recipe", evidence.unread("pool"))
-        return
-    yield from _recipe_models(evidence)
-
-
-#: Stages of a build that always have figures.
-_STAGES = ("ingest", "pool", "collect", "label", "curate", "audit", "certify")
-#: Tables that every build writes.
-_TABLES = ("queries", "models", "responses", "verdicts", "labels", "splits")
-
-
-def _silent(evidence: Evidence) -> Iterator[str]:
-    """Tables, and stages of this version of the code without figures, that a build has."""
+    """Contradictions between what manifest and tables say of sources and models, and the recipe."""
     if not evidence.built:
         return
-    for table in _TABLES:
-        if table not in evidence.manifest.tables:
-            yield f"the table {table!r} is not there, expected that of a build"
-    if evidence.same_code:
-        for stage in _STAGES:
-            if not evidence.figures(stage):
-                yield f"the stage {stage!r} has no figures, expected those of a build"
+    listed = {row.get("source"): row for row in evidence.manifest.sources}
+    compared = [
+        (f"{key} of source {name!r}", listed[name].get(key), getattr(source, key))
+        for name, source in evidence.sources.items()
+        if name in listed
+        for key in _PASSED_ON
+    ]
+    if wrong := list(values(compared)):
+        yield contradiction("manifest", len(wrong), len(compared), "entries differ", wrong)
+    if evidence.pool is None:
+        yield not_run("models", "prices and sizes of the recipe", evidence.unread("pool"))
+        return
+    yield from _recipe_models(evidence)
 
 
 def _recipe_models(evidence: Evidence) -> Results:
@@ -176,45 +170,6 @@ def _recipe_models(evidence: Evidence) -> Results:
         yield contradiction("models", bad, max(bad, there.num_rows), what, examples)
     else:
         yield consistent("models", "prices, sizes and families are those of the recipe's pool")
-
-
-def _listed(evidence: Evidence) -> Iterator[str]:
-    """Sources of the manifest against those of the recipe, and against what was ingested."""
-    if not evidence.built:
-        return
-    listed: dict[Any, Mapping[str, Any]]
-    listed = {row.get("source"): row for row in evidence.manifest.sources}
-    names = [item.get("name") for item in evidence.recipe["sources"]]
-    for name in sorted(set(names) ^ set(listed), key=str):
-        yield f"source {name!r} is not in both, expected the recipe's sources in the manifest"
-    for name, source in evidence.sources.items():
-        if row := listed.get(name):
-            stated = source.model_dump(mode="json")
-            yield from values(
-                (f"{key} of source {name!r}", row.get(key), stated[key]) for key in _PASSED_ON
-            )
-    figures = evidence.figures("ingest")
-    if "sources" in figures:
-        yield from values([("sources", figures["sources"], list(evidence.manifest.sources))])
-    counts = [row.get("queries") for row in evidence.manifest.sources]
-    if isinstance(figures.get("queries"), int) and all(isinstance(count, int) for count in counts):
-        yield from values([("questions of all sources", figures["queries"], sum(counts))])
-
-
-def _rules(evidence: Evidence) -> Iterator[str]:
-    """Rules that the manifest says were applied against those of the recipe."""
-    listed = evidence.figures("curate").get("rules")
-    if evidence.curation is None or not isinstance(listed, list):
-        return
-    applied = [entry if isinstance(entry, Mapping) else {} for entry in listed]
-    names = [rule.rule for rule in evidence.curation]
-    yield from values([("rules applied", [entry.get("rule") for entry in applied], names)])
-    for rule, item in zip(evidence.curation, applied, strict=False):
-        own = item.get("parameters") or {}
-        yield from values(
-            (f"{name} of the rule {rule.rule!r}", own.get(name), value)
-            for name, value in rule.parameters.items()
-        )
 
 
 # The metering audit against the answers: run once more, and compared with the manifest's.
@@ -247,7 +202,7 @@ def metering_of_answers(evidence: Evidence) -> Results:
     answers, counted = _answers(evidence, audited)
     queries = evidence.table("queries", ["query_id", "prompt"]) if counted else None
     fresh = audit(
-        answers, evidence.table("models", _MODEL), evidence.collect.metering,
+        answers, evidence.whole("models"), evidence.collect.metering,
         queries=queries, names=names_of(evidence.pool),
     )  # fmt: skip
     expected = {(item.check, item.model_id, item.count): {"says": item.says} for item in fresh}
@@ -277,23 +232,6 @@ def _cannot_be_made(evidence: Evidence) -> str:
     if evidence.has("steps"):
         return "the audit of an agent's calls, some of which are left out"
     return "the audit read texts that are withheld" if len(evidence.withheld) else ""
-
-
-_MODEL = (
-    "model_id",
-    "price_in",
-    "price_out",
-    "price_date",
-    "price_up_to",
-    "kind",
-    "provider",
-    "price_cache_read",
-    "price_cache_write",
-    "price_in_beyond",
-    "price_out_beyond",
-    "price_cache_read_beyond",
-    "price_cache_write_beyond",
-)
 
 
 def _metering_models(evidence: Evidence) -> list[str]:

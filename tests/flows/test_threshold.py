@@ -95,13 +95,13 @@ def test_labels_and_saved_queries(release: Path, capsys: pytest.CaptureFixture[s
         return list(asked(capsys, "query", str(release), f"@{name}"))
 
     assert {tasks[row["query_id"]] for row in saved("unsolved")} == {"c"}
-    assert {(row["solved_by"], tasks[row["query_id"]]) for row in saved("hardest_solvable")} <= {
+    assert {(row["solved_by"], tasks[row["query_id"]]) for row in saved("hardest")} <= {
         (1, "a"), (1, "b")
     }  # fmt: skip
     assert {r["model_id"]: r["queries"] for r in saved("cheapest_correct")} == {
         "first": 20, "second": 20
     }  # fmt: skip
-    paid = saved("cost_per_correct")
+    paid = saved("cost_of")
     assert {r["model_id"]: (r["correct"], r["usd_per_correct"]) for r in paid} == {
         "first": (20, pytest.approx(0.009)), "second": (20, pytest.approx(0.006)),
         "third": (0, None),

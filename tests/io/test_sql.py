@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.common.sql import Check, checks, runner
+from routeyard.pipelines.common.sql import Check, runner
 
 COSTS = pa.table({"model": ["b", "a", "a"], "usd": [0.1, 0.2, 0.1]})
 HEAD = """\
@@ -61,10 +61,11 @@ def test_a_runner_has_limits_and_leaves_nothing_on_the_disk(file: Path) -> None:
     assert not Path(folder).exists()
 
 
-def test_a_check_gives_the_rows_that_break_it(tmp_path: Path) -> None:
+def test_a_check_gives_the_rows_that_break_it() -> None:
     sql = "SELECT model, usd, 'usd ' || usd AS found, 'at most ' || $most AS expected\n"
-    (tmp_path / "limit.sql").write_text(f"{HEAD}{sql}FROM costs WHERE usd > $most\n")
-    (check,) = checks(tmp_path)
+    text = f"{HEAD}{sql}FROM costs WHERE usd > $most\n"
+    check = Check.of("limit", text)
+    assert check.text == text
     assert (check.name, check.kind, check.severity) == ("limit", "proved", "error")
     assert (check.needs, check.key) == (("costs",), ("model", "usd"))
     with runner(tables={"costs": COSTS}) as run:
@@ -75,8 +76,6 @@ def test_a_check_gives_the_rows_that_break_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", HEAD.splitlines())
-def test_a_head_that_lacks_a_line_is_refused(tmp_path: Path, lost: str) -> None:
-    path = tmp_path / "limit.sql"
-    path.write_text(HEAD.replace(f"{lost}\n", "") + "SELECT 1\n")
+def test_a_head_that_lacks_a_line_is_refused(lost: str) -> None:
     with pytest.raises(ValueError, match="the head of a check has the lines"):
-        Check.read(path)
+        Check.of("limit", HEAD.replace(f"{lost}\n", "") + "SELECT 1\n")

@@ -39,7 +39,7 @@ def test_an_unknown_cost_makes_the_sum_unknown(write, tables):
     path = write({**tables, "responses": RESPONSES.from_rows(responses)}).path
     with open_release(path) as opened:
         assert np.isnan(opened.matrix("cost_usd").values).sum() == 2
-        row = opened.sql(SAVED["cost_per_correct"].sql).to_pylist()
+        row = opened.sql(SAVED["cost_of"].sql).to_pylist()
     by = {r["model_id"]: r["usd_per_correct"] for r in row}
     # m0 has a call of unknown cost, m2 nothing correct: neither is free.
     assert by["m0"] is None
@@ -95,7 +95,7 @@ def test_there_are_twelve_saved_queries_and_all_answer(release):
         "unreadable": 0,
     }
     assert answers["contested"][0]["models"] == ["m1"]
-    assert answers["hardest_solvable"][0]["solved_by"] == 1
+    assert answers["hardest"][0]["solved_by"] == 1
     assert answers["unsolved"] == []
     assert sum(r["queries"] for r in answers["splits"]) == 6
 

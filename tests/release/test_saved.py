@@ -29,7 +29,7 @@ PLAIN = {
         FROM labels JOIN asked USING (query_id) JOIN single USING (task, model_id)
         JOIN (SELECT task, count(*) AS total FROM queries GROUP BY task) USING (task)
         WHERE score IS NOT NULL GROUP BY task ORDER BY gap DESC, task""",
-    "hardest_solvable": """
+    "hardest": """
         SELECT query_id, task, count(score) AS judged, count(*) FILTER (correct) AS solved_by,
                min(model_id) FILTER (correct) AS for_example, left(question, 60) AS question
         FROM labels JOIN queries USING (query_id)
@@ -52,13 +52,14 @@ PLAIN = {
         )
         SELECT best[2] AS model_id, count(*) AS queries, avg(best[1]) AS mean_cost_usd
         FROM cheapest GROUP BY ALL ORDER BY queries DESC, model_id""",
-    "cost_per_correct": """
+    "cost_of": """
         WITH costs AS (
             SELECT query_id, model_id,
                    CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd
             FROM responses GROUP BY ALL
         )
         SELECT model_id, count(*) FILTER (correct) AS correct, count(cost_usd) AS priced,
+               sum(cost_usd) AS known_cost_usd,
                CASE WHEN count(cost_usd) = count(*)
                     THEN sum(cost_usd) / nullif(count(*) FILTER (correct), 0) END
                    AS usd_per_correct

@@ -1,9 +1,10 @@
+-- name: scorers_named
 -- kind: consistent
 -- says: verdicts are of scorers that questions or recipe name
 -- severity: error
--- needs: queries, verdicts, built, label
+-- needs: verdicts, queries
 -- key: scorer
-WITH label AS (SELECT told->'recipe'->'label' AS it FROM manifest), named AS (
+WITH label AS (SELECT told->'recipe'->'label' AS it FROM stated.manifest), named AS (
     SELECT 'given' AS scorer UNION SELECT scorer FROM queries
     UNION SELECT unnest(it->>'$.default.then[*]') FROM label
     UNION SELECT unnest(it->>'$.tasks.*.then[*]') FROM label
@@ -12,4 +13,5 @@ WITH label AS (SELECT told->'recipe'->'label' AS it FROM manifest), named AS (
 )
 SELECT scorer, format('{:,} verdicts', count(*)) AS found,
        'none: neither questions nor recipe name it' AS expected
-FROM verdicts ANTI JOIN named USING (scorer) WHERE NOT starts_with(scorer, 'human:') GROUP BY scorer
+FROM verdicts ANTI JOIN named USING (scorer)
+WHERE NOT starts_with(scorer, 'human:') AND (SELECT built FROM stated.recipe) GROUP BY scorer
