@@ -82,6 +82,7 @@ class EvaluationSettings:
         embed: Compute the embeddings that the release lacks.
         encoder: Of the questions; one that the release lacks is computed. Default: the release's
             own, else with `embed` that of their words, `tfidf`.
+        device: Computes such an encoder: auto (a GPU where there is one), cpu, cuda or mps.
     """
 
     scheme: str | None = None
@@ -106,6 +107,7 @@ class EvaluationSettings:
     usd_per_hour: float | None = None
     embed: bool = False
     encoder: str | None = None
+    device: str = "auto"
 
     def __post_init__(self) -> None:
         """Take seeds and groups as people write them.
