@@ -72,6 +72,7 @@ class EvaluationSettings:
             the difference of both.
         basis: Preferences that pair routers learn from, by what decided them.
         bands: Shares of the gap, 0 to 1: LPM ends, MPM begins, low band, high band.
+        all: Compute every figure, not only those that pages, cards and studies show.
         ood: Retrain without each task group (and without the models that the release calls
             unseen) and measure the change.
         ood_groups: name=pattern,pattern, or stem, math, …: hold such tasks out. Again for more.
@@ -99,6 +100,7 @@ class EvaluationSettings:
     binary_by: str = "confidence"
     basis: str | None = None
     bands: Bands = field(default_factory=Bands)
+    all: bool = False
     ood: bool = False
     ood_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     reference: str | None = None

@@ -341,6 +341,8 @@ def utilities(routed: Routed, name: str, scaling: str) -> list[MetricRow]:
         ("utility", scale(data.prices[name])),
         ("utility_per_query", spent),
     ):
+        if not routed.shared.wants(called):
+            continue
         columns = np.stack(
             [
                 realised(

@@ -251,7 +251,9 @@ def _shared(
     picks: Mapping[str, Mapping[str, float]],
 ) -> SharedFacts:
     """Facts that all routers of the evaluation share."""
-    largest, frontier = joint(data, done.scores, how.points, done.decision_usd)
+    # Only metrics of `--all` look at the sweeps of the others.
+    wanted = done.scores if how.all else {}
+    largest, frontier = joint(data, wanted, how.points, done.decision_usd)
     ids, of = data.test.query_ids, how.reference
     return SharedFacts(
         largest=largest,
@@ -262,6 +264,7 @@ def _shared(
         usd_per_hour=how.usd_per_hour,
         decision_usd=done.decision_usd,
         scales=done.scales,
+        all=how.all,
         picks={
             router: np.array([judged.get(query, np.nan) for query in ids])
             for router, judged in picks.items()

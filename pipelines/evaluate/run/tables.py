@@ -269,8 +269,10 @@ def _measured(
     how: EvaluationSettings,
     stated: Mapping[str, Floats],
 ) -> SubPool:
-    largest, frontier = joint(part, scores, how.points, stated)
-    shared = SharedFacts(largest=largest, frontier=frontier, scales=scales, decision_usd=stated)
+    largest, frontier = joint(part, scores if how.all else {}, how.points, stated)
+    shared = SharedFacts(
+        largest=largest, frontier=frontier, scales=scales, decision_usd=stated, all=how.all
+    )
     ours, references = (
         [
             over_costs(
