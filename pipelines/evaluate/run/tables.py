@@ -219,7 +219,7 @@ def sub_pools(
         sub = priced_in(core, name, models)
         part = prepare(
             sub, how.scheme or "", split=data.split, resamples=data.draws.resamples,
-            seed=data.draws.seed, cluster=how.cluster,
+            seed=data.draws.seed, cluster=how.cluster, look_for_leaks=False,
         )  # fmt: skip
         if name in part.prices:
             at = [core.model_ids.index(model) for model in sub.model_ids]
