@@ -58,6 +58,7 @@ class MetricSpec:
             one row `name[measure]` for each cost measure. `family`: computed
             with its family by `evaluate` (`compute` is None).
         compute: returns `MetricValue`, or None where what it needs is absent.
+        read_by: what reads it; a metric of `metrics.yaml` that nothing reads is no `default`.
         default: whether every evaluation computes it; else one of all figures (`--all`) does.
     """
 
@@ -69,13 +70,15 @@ class MetricSpec:
     needs: tuple[str, ...] = ()
     per: Per = "router"
     compute: Callable[[Any], MetricValue | None] | None = None
+    read_by: str = ""
     default: bool = True
 
 
 def spec_of(name: str, **details: Any) -> MetricSpec:
     """The metric of a row of `metrics.yaml`; `details` are what the row leaves out."""
     row = {key: value for key, value in rows()[name].items() if key != "module"}
-    return MetricSpec(name, **{**row, "needs": tuple(row.get("needs", ())), **details})
+    row |= {"needs": tuple(row.get("needs", ())), "default": "read_by" in row}
+    return MetricSpec(name, **{**row, **details})
 
 
 def metric(compute: Callable[[Any], MetricValue | None]) -> MetricSpec:
