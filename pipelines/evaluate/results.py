@@ -213,7 +213,7 @@ def _at_any_price(routed: Routed, hit: Floats) -> tuple[list[MetricRow], Floats]
     why = "no such question in the split"
     rows = [
         column_metric(router, name, split, column, replicates[:, k], why)
-        for k, (name, column) in enumerate(zip(where, columns.T, strict=True))
+        for k, (name, column) in enumerate(where.items())
     ]
     if not routed.shared.wants("hard_share_of_gap"):
         return rows, replicates[:, 0]

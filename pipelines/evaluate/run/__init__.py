@@ -51,7 +51,7 @@ from routeyard.pipelines.evaluate.run.tables import (
     untold,
 )
 from routeyard.pipelines.evaluate.settings import EvaluationSettings
-from routeyard.pipelines.evaluate.sweep import MetricRow, counted, joint, mix_curve, table
+from routeyard.pipelines.evaluate.sweep import counted, joint, mix_curve, table
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.text import html_card
 
@@ -136,7 +136,8 @@ def evaluate(
         BadInput: a split is empty, a name is taken, or a router's scores have
             the wrong shape or are not finite.
     """
-    _check_names(routers)
+    if taken := sorted(set(routers) & set(REFERENCES)):
+        raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
     how = (settings or EvaluationSettings()).but(**changes)
     scheme = default_scheme(core, how.scheme)
     data = prepare(
@@ -156,16 +157,16 @@ def evaluate(
         for group in (done.scores, reference_scores(data))
     )
     every = [*measured, *references]
-    rows = _rows(every)
+    rows = [row for item in every for row in item.metrics]
     rows += done.spread + plain_references(data) + agreement(data, measured)
-    curves = _curves(every)
+    curves = [row for item in every for row in item.curves]
     curves += [row for name in data.prices for row in mix_curve(data, name)]
     compared = comparisons(data, measured)
     if chosen is not None:
         on = pair_of(data.test, *chosen)
         duels = traded(data, on, done.scores, pair_scorers or {}, how.bands, how.binary_by)
-        rows += [*_rows(duels), *pair_levels(data, on)]
-        curves += _curves(duels)
+        rows += [*(row for item in duels for row in item.metrics), *pair_levels(data, on)]
+        curves += [row for item in duels for row in item.curves]
         compared += _compared_on_pair(data, duels)
     pools = sub_pools(core, data, done.scores, experiment, how.but(scheme=scheme))
     for pool in pools:
@@ -180,6 +181,8 @@ def evaluate(
     values = {item.router: accuracy(data, item, headline)[0] for item in measured}
     summary = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
     summary["missing"] += untold(len(measured), how.resamples)
+    notes = {"no_chances": done.no_chances, "not_as_published": done.not_as_published,
+             "not_read": done.not_read}  # fmt: skip
     summary["order_undecided"]["routers"] = _open_pairs(compared, headline)
     return Evaluation(
         metrics=table(counted(rows, data.test.n_queries), "metrics"),
@@ -194,19 +197,13 @@ def evaluate(
             **summary,
             "bands": list(astuple(how.bands)),
             "headline": headline,
-            **_router_notes(done),
+            **{name: said for name, said in notes.items() if said},
             "validation": done.validation,
             "own": list(own),
             "on_encoder": sorted(done.on_encoder),
         },
         settings=how.but(scheme=scheme, pair=chosen),
     )
-
-
-def _check_names(routers: Mapping[str, Maker]) -> None:
-    taken = sorted(set(routers) & set(REFERENCES))
-    if taken:
-        raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
 
 
 def _open_pairs(compared: Sequence[Comparison], headline: str) -> list[list[str]]:
@@ -216,21 +213,6 @@ def _open_pairs(compared: Sequence[Comparison], headline: str) -> list[list[str]
         for row in compared
         if row.metric == headline and row.p_adjusted < ALPHA and not row.significant
     ]
-
-
-def _router_notes(done: Fitted) -> dict[str, Any]:
-    """What is to be reported about routers, where there is anything."""
-    result = {"no_chances": done.no_chances, "not_as_published": done.not_as_published,
-             "not_read": done.not_read}  # fmt: skip
-    return {name: said for name, said in result.items() if said}
-
-
-def _rows(results: Sequence[RouterResult]) -> list[MetricRow]:
-    return [row for result in results for row in result.metrics]
-
-
-def _curves(results: Sequence[RouterResult]) -> list[dict[str, Any]]:
-    return [row for result in results for row in result.curves]
 
 
 def _compared_on_pair(data: EvaluationData, duels: Sequence[RouterResult]) -> list[Comparison]:
