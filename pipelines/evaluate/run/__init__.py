@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -136,8 +136,7 @@ def evaluate(
         BadInput: a split is empty, a name is taken, or a router's scores have
             the wrong shape or are not finite.
     """
-    if taken := sorted(set(routers) & set(REFERENCES)):
-        raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
+    _check_names(routers)
     how = (settings or EvaluationSettings()).but(**changes)
     scheme = default_scheme(core, how.scheme)
     data = prepare(
@@ -157,16 +156,16 @@ def evaluate(
         for group in (done.scores, reference_scores(data))
     )
     every = [*measured, *references]
-    rows = [row for item in every for row in item.metrics]
+    rows = _joined(every, "metrics")
     rows += done.spread + plain_references(data) + agreement(data, measured)
-    curves = [row for item in every for row in item.curves]
+    curves = _joined(every, "curves")
     curves += [row for name in data.prices for row in mix_curve(data, name)]
     compared = comparisons(data, measured)
     if chosen is not None:
         on = pair_of(data.test, *chosen)
         duels = traded(data, on, done.scores, pair_scorers or {}, how.bands, how.binary_by)
-        rows += [*(row for item in duels for row in item.metrics), *pair_levels(data, on)]
-        curves += [row for item in duels for row in item.curves]
+        rows += [*_joined(duels, "metrics"), *pair_levels(data, on)]
+        curves += _joined(duels, "curves")
         compared += _compared_on_pair(data, duels)
     pools = sub_pools(core, data, done.scores, experiment, how.but(scheme=scheme))
     for pool in pools:
@@ -181,8 +180,6 @@ def evaluate(
     values = {item.router: accuracy(data, item, headline)[0] for item in measured}
     summary = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
     summary["missing"] += untold(len(measured), how.resamples)
-    notes = {"no_chances": done.no_chances, "not_as_published": done.not_as_published,
-             "not_read": done.not_read}  # fmt: skip
     summary["order_undecided"]["routers"] = _open_pairs(compared, headline)
     return Evaluation(
         metrics=table(counted(rows, data.test.n_queries), "metrics"),
@@ -197,13 +194,29 @@ def evaluate(
             **summary,
             "bands": list(astuple(how.bands)),
             "headline": headline,
-            **{name: said for name, said in notes.items() if said},
+            **_router_notes(done),
             "validation": done.validation,
             "own": list(own),
             "on_encoder": sorted(done.on_encoder),
         },
         settings=how.but(scheme=scheme, pair=chosen),
     )
+
+
+def _check_names(routers: Mapping[str, Maker]) -> None:
+    if taken := sorted(set(routers) & set(REFERENCES)):
+        raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
+
+
+def _router_notes(done: Fitted) -> dict[str, Any]:
+    """What is to be reported about routers, where there is anything."""
+    result = {"no_chances": done.no_chances, "not_as_published": done.not_as_published,
+             "not_read": done.not_read}  # fmt: skip
+    return {name: said for name, said in result.items() if said}
+
+
+def _joined(results: Sequence[RouterResult], part: Literal["metrics", "curves"]) -> list[Any]:
+    return [row for result in results for row in getattr(result, part)]
 
 
 def _open_pairs(compared: Sequence[Comparison], headline: str) -> list[list[str]]:
