@@ -151,14 +151,16 @@ def rules() -> Iterator[str]:
 
 
 def metrics() -> Iterator[str]:
-    """Every metric with direction, unit and source."""
+    """Every metric with direction, unit and source, when it is computed, and why."""
     from routeyard.pipelines.evaluate.metrics import METRICS
 
     yield "# Metrics\n"
-    yield "| metric | better | unit | source | says |\n| --- | --- | --- | --- | --- |"
+    yield "| metric | computed | read by | better | unit | source | says |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
     for name in sorted(METRICS.builtin):
         one = METRICS.get(name)
-        row = (one.direction, one.unit, one.source, one.says)
+        when = ("by default", one.read_by) if one.default else ("with `--all`", "none of ours")
+        row = (*when, one.direction, one.unit, one.source, one.says)
         yield f"| `{name}` | {' | '.join(map(_cell, row))} |"
 
 

@@ -197,7 +197,7 @@ STAGES = (
         "hidden_states",
         "layers",
         read_layers,
-        sections=("hidden_states", "pool", "collect"),
+        sections=("hidden_states", "embed", "pool", "collect"),
         inputs=("curated",),
         wanted=lambda recipe, root: recipe.hidden_states is not None,
         prints="{queries:,} questions, {layers} layers of {width}",

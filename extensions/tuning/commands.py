@@ -65,13 +65,14 @@ def zoo_tune_command(
         precision: Numbers of the forward pass.
         checkpointing: Keep no activations: less memory, more time.
         save_every: Steps between checkpoints.
-        device: cpu or cuda.
+        device: cpu, cuda or auto (a GPU where there is one).
         threads: CPU threads; 1 repeats exactly.
     """
     from routeyard.extensions.tuning.encoder import TuningSettings
     from routeyard.extensions.tuning.tune import grid_of, print_plan, read, tune
     from routeyard.extensions.tuning.tune import plan as plan_of
     from routeyard.flows.evaluation.released import out_folder, read_release
+    from routeyard.pipelines.common.machine import device_of
 
     grid = grid_of(
         routers=None if routers == "all" else comma_list(routers),
@@ -91,7 +92,7 @@ def zoo_tune_command(
         precision=precision,
         checkpointing=checkpointing,
         save_every=save_every,
-        device=device,
+        device=device_of() if device == "auto" else device,
         threads=threads,
     )
     core, chosen = read(read_release(release), scheme)

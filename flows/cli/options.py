@@ -35,7 +35,7 @@ HELPS = {
     "pair": "small,large: also routing between these two models.",
     "cluster": "Resample whole groups of questions: duplicates or task; else single ones.",
     "measure": "Cost measure: usd, tokens, latency or params; default: first.",
-    "device": "cpu, cuda, …; by default a GPU where there is one.",
+    "device": "auto (a GPU where there is one), cpu, cuda or mps.",
     "results": "Folder with evaluations, zoo tables or studies; again for more.",
     "benchmark": "Name of a built benchmark, or its recipe.",
     "timeout": "Longest time of a query, in seconds.",

@@ -299,7 +299,10 @@ def zoo_fetch_command(
 
 
 @with_settings(
-    only=("scheme", "seeds", "splits", "resamples"), seeds="zoo", resamples=2_000, splits=5
+    only=("scheme", "seeds", "splits", "resamples", "device"),
+    seeds="zoo",
+    resamples=2_000,
+    splits=5,
 )
 def zoo_run_command(
     release: Path,
@@ -672,6 +675,7 @@ def hidden_states_command(
     """
     from routeyard.flows.console import counter
     from routeyard.flows.evaluation.fingerprint import report_size
+    from routeyard.pipelines.common.machine import device_of
     from routeyard.pipelines.evaluate.signals import fingerprint, load, write_hidden_states
     from routeyard.pipelines.release.reader import open_release, queries_of
 
@@ -680,12 +684,15 @@ def hidden_states_command(
     result = report_size(model, queries.column("prompt").to_pylist(), max_length=max_length)
     if plan:
         return Output(result)
+    on = device_of(device)
+    identity = {"model": fingerprint(model), "dtype": dtype}
     with counter("hidden states", "shards") as count:
         done = write_hidden_states(
             queries,
-            load(model, device=device, dtype=dtype, max_length=max_length),
+            load(model, device=on, dtype=dtype, max_length=max_length),
             out,
-            identity={"model": fingerprint(model), "dtype": dtype},
+            # What the CPU computes is the same on every machine.
+            identity=identity if on == "cpu" else {**identity, "device": on},
             model_id=model_id,
             shard_size=shard_size,
             batch_size=batch_size,

@@ -376,8 +376,9 @@ def evaluate(
     how = (settings or EvaluationSettings()).but(**more)
     tables = with_beside(read_release(Path(release)), [Path(place) for place in also])
     tables = with_embeddings(
-        tables, embeddings, how.embed, cache or EVALUATION_CACHE, how.encoder, how.scheme
-    )
+        tables, embeddings, how.embed, cache or EVALUATION_CACHE, how.encoder, how.scheme,
+        how.device,
+    )  # fmt: skip
     return evaluate_tables(
         tables, routers, how,
         router_from=router_from, predictions=predictions, picks=picks, cache=cache,
@@ -461,7 +462,9 @@ def evaluate_into(
     memory.check("an evaluation", BASE)  # before hours of work
     tables = with_beside(read_release(release), also)
     folder = out_folder(release, out)
-    tables = with_embeddings(tables, embeddings, how.embed, cache, how.encoder, how.scheme)
+    tables = with_embeddings(
+        tables, embeddings, how.embed, cache, how.encoder, how.scheme, how.device
+    )
     core = core_of(tables, whole=False)
     done = evaluate_tables(tables, routers, how, cache=cache, core=core, **value)
     certified = None

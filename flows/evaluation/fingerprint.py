@@ -89,7 +89,7 @@ class Described:
         models: Names of models; empty for all.
         local: Name → folder of models that are loaded on this machine.
         language_model: Folder or hub id of the model that scores answers.
-        device: cpu, cuda, …; chosen if None.
+        device: cpu, cuda or mps; None or auto is a GPU where there is one.
     """
 
     release: Path
@@ -165,7 +165,8 @@ def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa
         name: np.asarray(negative_log_likelihoods(loaded, [text or "" for text in each]))
         for name, each in texts.items()
     }
-    return perplexity_fingerprints(scored, ids, loaded.name)
+    on = "" if loaded.device == "cpu" else f" on {loaded.device}"
+    return perplexity_fingerprints(scored, ids, loaded.name + on)
 
 
 def _traces(probes: pa.Table, probing: Probing, of: Described) -> dict[str, Any]:

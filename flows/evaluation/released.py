@@ -21,7 +21,6 @@ from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Bools, Vectors
 from routeyard.pipelines.common.encoders import NAME as TFIDF
 from routeyard.pipelines.common.encoders import embed, text_of, tfidf
-from routeyard.pipelines.common.encoders import embed as compute
 from routeyard.pipelines.common.matrix import Core, core_of, encoder_vectors
 from routeyard.pipelines.common.staging import replacing
 from routeyard.pipelines.common.untrusted import RELEASED, bounded
@@ -42,7 +41,13 @@ from routeyard.schemas.release import Manifest
 
 
 def vectors(
-    tables: Mapping[str, pa.Table], core: Core, names: Sequence[str], *, scheme: str, cache: Path
+    tables: Mapping[str, pa.Table],
+    core: Core,
+    names: Sequence[str],
+    *,
+    scheme: str,
+    cache: Path,
+    device: str = "auto",
 ) -> dict[str, Vectors]:
     """Encoder → (n, d) vectors of the core's questions; those that are missing are computed.
 
@@ -71,13 +76,18 @@ def vectors(
             result[name] = kept_tfidf(texts, train, cache)
         else:
             full = known_name(name, shipped)
-            outside_releases(cache)
-            with counter("embed", "questions") as advance:
-                table = embed(tables["queries"], encoder=full, cache=cache, on_progress=advance)
-            loaded = encoder_vectors(table, ids, f"{full}:float32")
+            table = computed(tables["queries"], full, cache, device)
+            loaded = encoder_vectors(table, ids, encoders.named(full))
             assert loaded is not None
             result[name] = loaded
     return result
+
+
+def computed(queries: pa.Table, encoder: str, cache: Path, device: str) -> pa.Table:
+    """`embeddings` of questions by an encoder's full name, through the cache."""
+    outside_releases(cache)
+    with counter("embed", "questions") as advance:
+        return embed(queries, encoder=encoder, cache=cache, device=device, on_progress=advance)
 
 
 def texts_of(tables: Mapping[str, pa.Table], core: Core) -> list[str]:
@@ -110,7 +120,7 @@ def shipped_name(name: str, shipped: Collection[str]) -> str | None:
 
     full = encoders.full_name(name)
     # Vectors of another backend are the same to 1e-6 in cosine.
-    either = (f"{full}:float32", f"{full}{encoders.OPENVINO}:float32")
+    either = (encoders.named(full), f"{full}{encoders.OPENVINO}:float32")
     return next((item for item in (name, full, *either) if item in shipped), None)
 
 
@@ -358,6 +368,7 @@ def with_embeddings(
     cache: Path,
     encoder: str | None,
     scheme: str | None = None,
+    device: str = "auto",
 ) -> Tables:
     """The tables with embeddings of all queries: from a file, the release, or computed.
 
@@ -365,6 +376,7 @@ def with_embeddings(
         embed: Compute them where the release lacks any; an encoder that is named is always used.
         encoder: Default: what the file or the release has, else `tfidf`.
         scheme: split scheme whose train questions a lexical encoder is fitted on.
+        device: computes what the release lacks.
     """
     if (file := embeddings) is not None:
         tables = tables.also("embeddings", _of_file(file))
@@ -385,10 +397,7 @@ def with_embeddings(
         return tables.also("embeddings", lexical(tables, core, chosen, cache))
 
     name = known_name(str(encoder))
-    outside_releases(cache)
-    with counter("embed", "questions") as advance:
-        result = compute(tables["queries"], encoder=name, cache=cache, on_progress=advance)
-    return tables.also("embeddings", result)
+    return tables.also("embeddings", computed(tables["queries"], name, cache, device))
 
 
 def _of_file(file: Path) -> pa.Table:

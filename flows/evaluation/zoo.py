@@ -278,7 +278,7 @@ def run_zoo(
     chosen = default_scheme(core, settings.scheme)
     if not encoders:
         raise BadInput("no encoder is named", next_step="--encoders tfidf needs no weights")
-    matrices = vectors(tables, core, encoders, scheme=chosen, cache=cache)
+    matrices = vectors(tables, core, encoders, scheme=chosen, cache=cache, device=settings.device)
     title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
     done, bench = run(
         core, chosen, matrices, entrants, folder, title=title, seeds=settings.seeds, cache=cache,

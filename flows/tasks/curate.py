@@ -23,6 +23,7 @@ from routeyard.flows.workspace import (
     write_table,
 )
 from routeyard.pipelines.common.files import expanded, missing
+from routeyard.pipelines.common.machine import device_of
 from routeyard.pipelines.common.staging import staging
 from routeyard.pipelines.curate import RULES
 from routeyard.pipelines.curate import rule as rules
@@ -35,7 +36,10 @@ from routeyard.schemas.recipe import Collect, CurationRule, Embed, HiddenStates,
 
 def embed_queries(context: BuildContext, *, embed: Embed, queries: StageResult) -> StageWork:
     """Queries → embeddings, through the cache."""
+    from routeyard.pipelines.common.encoders import device_for, precision
     from routeyard.pipelines.common.encoders import embed as embedded
+
+    device = device_for(embed.encoder, embed.device)
 
     def make(folder: Path) -> Mapping[str, Any]:
 
@@ -44,14 +48,22 @@ def embed_queries(context: BuildContext, *, embed: Embed, queries: StageResult) 
                 read(queries, "queries"),
                 encoder=embed.encoder,
                 cache=_cache(context.root),
+                device=device,
                 batch_size=embed.batch_size,
                 on_progress=count,
             )
         write_table(vectors, folder / "embeddings.parquet")
         cut = len(vectors) - vectors.column("seen_chars").null_count
-        return {"embeddings": vectors.num_rows, "truncated": cut}
+        how = {"device": device, "precision": precision(embed.encoder)}
+        return {"embeddings": vectors.num_rows, "truncated": cut, **how}
 
-    return StageWork(embed.model_dump(mode="json"), {"queries": queries.fingerprint}, make)
+    parameters = {"encoder": embed.encoder, **_elsewhere(device)}
+    return StageWork(parameters, {"queries": queries.fingerprint}, make)
+
+
+def _elsewhere(device: str) -> dict[str, str]:
+    """The device as a parameter of a stage: what the CPU computes is the same on every machine."""
+    return {} if device == "cpu" else {"device": device}
 
 
 def embed_in_shards(context: BuildContext, *, embed: Embed, queries: StageResult) -> None:
@@ -59,9 +71,13 @@ def embed_in_shards(context: BuildContext, *, embed: Embed, queries: StageResult
 
     The cache's files are cut before the shards are, so vectors do not depend on them.
     """
-    from routeyard.pipelines.common.encoders import CHUNK, lacking
+    from routeyard.pipelines.common.encoders import CHUNK, device_for, lacking
 
-    texts = lacking(read(queries, "queries"), encoder=embed.encoder, cache=_cache(context.root))
+    if device_for(embed.encoder, embed.device) != "cpu":
+        return  # tasks beside each other would share the GPU
+    texts = lacking(
+        read(queries, "queries"), encoder=embed.encoder, cache=_cache(context.root), device="cpu"
+    )
     shards = min(context.shards, -(-texts.num_rows // CHUNK))
     if shards < 2:
         return
@@ -88,6 +104,7 @@ def embed_shard(context: BuildContext, embed: Embed, texts: Path, shard: tuple[i
         pq.read_table(texts),
         encoder=embed.encoder,
         cache=_cache(context.root),
+        device="cpu",
         batch_size=embed.batch_size,
         shard=shard,
     )
@@ -112,6 +129,7 @@ def read_layers(
     context: BuildContext,
     *,
     hidden_states: HiddenStates,
+    embed: Embed,
     pool: Pool,
     collect: Collect,
     curated: StageResult,
@@ -126,7 +144,8 @@ def read_layers(
 
     wanted = hidden_states
     model = model_to_ask(pool, wanted.model_id)
-    identity = {"model": identity_of(wanted.weights), "dtype": wanted.dtype}
+    device = device_of(embed.device)
+    identity = {"model": identity_of(wanted.weights), "dtype": wanted.dtype, **_elsewhere(device)}
     system = (collect.system if model.system is None else model.system) or None
     steered = {
         **wanted.model_dump(mode="json"), **identity, "prompt": model.prompt, "system": system,
@@ -149,7 +168,7 @@ def read_layers(
                 "prompt": asked.prompts(range(queries.num_rows)),
             }
         )
-        local = load(_folder(wanted.weights), dtype=wanted.dtype)
+        local = load(_folder(wanted.weights), device=device, dtype=wanted.dtype)
         with console.counter("hidden states", "shards") as count:
             done = write_hidden_states(
                 shown, replace(local, system=system), parts, identity=identity,
@@ -161,7 +180,8 @@ def read_layers(
         shutil.rmtree(parts)
         about = asdict(done)
         del about["written"], about["reused"]
-        return {"queries": queries.num_rows, **about}
+        how = {"device": device, "precision": wanted.dtype}
+        return {"queries": queries.num_rows, **about, **how}
 
     return StageWork(steered, {"curated": curated.fingerprint}, make)
 
@@ -233,6 +253,8 @@ def inputs_of(rules: Sequence[CurationRule]) -> dict[str, str]:
         backend = rule.parameters.get("backend")
         if rule.rule == "preference" and isinstance(backend, Mapping) and backend.get("model"):
             inputs[f"entailment.{number}"] = fingerprint(str(backend["model"]))
+            device = device_of(backend.get("device"))
+            inputs |= {f"entailment.{number}.{key}": on for key, on in _elsewhere(device).items()}
     return inputs
 
 

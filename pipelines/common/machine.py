@@ -7,13 +7,17 @@ import gc
 import os
 import resource
 import socket
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from routeyard.schemas.errors import BadInput
 
 # How much memory a process can still have, and the error that says that it is not enough.
 #
@@ -75,6 +79,38 @@ def return_memory() -> None:
     of its memory. `ARROW_DEFAULT_MEMORY_POOL` names another one; child processes follow.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
+#: What a driver of GPUs leaves here: without any, torch is not imported to look for one.
+_DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/kfd"), Path("/dev/dxg"))
+
+
+def device_of(asked: str | None = "auto") -> str:
+    """`cpu`, `cuda` (or one of several, `cuda:1`) or `mps`; `auto` is a GPU where there is one.
+
+    Raises:
+        BadInput: there is no such device here.
+    """
+    if asked == "cpu":
+        return "cpu"
+    apple = sys.platform == "darwin"
+    if not (apple or any(driver.exists() for driver in _DRIVERS)) or find_spec("torch") is None:
+        there = {"cpu"}
+    else:
+        import torch
+
+        there = {"cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))}
+        there |= {"cuda"} if torch.cuda.is_available() else set()
+        there |= {"mps"} if torch.backends.mps.is_available() else set()
+    if asked in (None, "auto"):
+        return next((name for name in ("cuda", "mps") if name in there), "cpu")
+    if asked not in there:
+        raise BadInput(
+            f"there is no device {asked!r} here",
+            where="device",
+            next_step=f"give one of auto, {', '.join(sorted(there))}",
+        )
+    return str(asked)
 
 
 def check(what: str, need: int, *, next_step: str | None = None) -> None:

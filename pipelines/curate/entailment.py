@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from routeyard.pipelines.common.machine import device_of
 from routeyard.pipelines.common.registry import Registry
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
@@ -96,7 +97,7 @@ class CrossEncoderEntailment:
         reads: `text` compares whole responses, `answer` what the scorers extracted.
         with_question: Put the question before premise and hypothesis.
         max_length: Tokens of a pair; what is longer is cut, and counted in `truncated`.
-        device: `cpu`, `cuda`, …; None lets the library choose.
+        device: `auto` (a GPU where there is one), `cpu`, `cuda` or `mps`.
 
     Raises:
         BadInput: the model cannot be loaded, or none of its labels is `entailment`.
@@ -112,14 +113,14 @@ class CrossEncoderEntailment:
         with_question: bool = True,
         batch_size: int = 32,
         max_length: int | None = None,
-        device: str | None = None,
+        device: str = "auto",
     ):
         from sentence_transformers import CrossEncoder
 
-        local = Path(model).is_dir()
+        local, on = Path(model).is_dir(), device_of(device)
         try:
             self._encoder = CrossEncoder(
-                model, local_files_only=local, max_length=max_length, device=device
+                model, local_files_only=local, max_length=max_length, device=on
             )
         except (OSError, ValueError, KeyError) as error:
             raise BadInput(

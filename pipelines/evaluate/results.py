@@ -110,9 +110,10 @@ def over_costs(routed: Routed, *, points: int = 100, scaling: str = "min-max") -
 def registered(routed: Routed, per: str, view: Routed | Swept) -> list[MetricRow]:
     """Rows of the registry's metrics that are computed one by one, others' packages included."""
     rows = []
+    shared = routed.shared
     for name in METRICS.names():
         spec: MetricSpec = METRICS.get(name)
-        if spec.per != per or spec.compute is None:
+        if spec.per != per or spec.compute is None or not shared.wants(name):
             continue
         result = spec.compute(view)
         if result is not None:
@@ -155,12 +156,12 @@ def measure(
     """
     routed = routed_of(data, router, scores, shared)
     hit = at_choice(data.test.labels, routed.choice)
-    rows, replicates = _at_any_price(data, router, routed.choice, hit)
+    rows, replicates = _at_any_price(routed, hit)
     rows += registered(routed, "router", routed)
     rows = _widened(rows)
     costs = over_costs(routed, points=points, scaling=scaling)
     profile = plateau.selection_profile(routed.choice, data.test.n_models)
-    chosen = _selection(data, router, routed.choice, profile)
+    chosen = _selection(routed, profile)
     return replace(
         costs, metrics=[*rows, *costs.metrics, *chosen, *costs.budget], profile=profile,
         choice=routed.choice, wanted=routed.once(wanted), accuracy=replicates,
@@ -180,13 +181,12 @@ def _widened(rows: list[MetricRow]) -> list[MetricRow]:
     return [wide if row is own else row for row in rows]
 
 
-def _at_any_price(
-    data: EvaluationData, router: str, choice: Choice, hit: Floats
-) -> tuple[list[MetricRow], Floats]:
+def _at_any_price(routed: Routed, hit: Floats) -> tuple[list[MetricRow], Floats]:
     """Accuracy, gap to the oracle and exchange with the best single model.
 
     Rows that compare with that model are over the questions that it has a label for.
     """
+    data, router, choice = routed.data, routed.router, routed.choice
     y, split = data.test.labels, data.split
     top = at_choice(y, query_oracle(y))
     decided = data.test.decided
@@ -207,13 +207,16 @@ def _at_any_price(
         "lost_to_best_single": np.where(met, other & ~right, np.nan),
         "changed_against_best_single": np.where(met, right != other, np.nan),
     }
+    where = {name: column for name, column in where.items() if routed.shared.wants(name)}
     columns = side_by_side(list(where.values()))
     replicates = data.draws.means(columns)
     why = "no such question in the split"
     rows = [
         column_metric(router, name, split, column, replicates[:, k], why)
-        for k, (name, column) in enumerate(zip(where, columns.T, strict=True))
+        for k, (name, column) in enumerate(where.items())
     ]
+    if not routed.shared.wants("hard_share_of_gap"):
+        return rows, replicates[:, 0]
     gap = plateau.oracle_gap(y, choice, data.best_on_test, decided)
     # (gap on hard questions)/(gap on all solvable ones), in every resample.
     parts = np.stack([np.where(hard, top - hit, 0.0), np.where(hard | easy, top - hit, 0.0)], 1)
@@ -225,23 +228,28 @@ def _at_any_price(
     return rows, replicates[:, 0]
 
 
-def _selection(
-    data: EvaluationData, router: str, choice: Choice, profile: Floats
-) -> list[MetricRow]:
-    """Entropy, collapse and routing outcomes of the choices."""
+def _shares(routed: Routed, profile: Floats) -> list[MetricRow]:
+    """Entropy and collapse of the choices."""
+    data, router = routed.data, routed.router
     n, m = data.test.n_queries, data.test.n_models
     chosen = allocate((n, m), fill=0.0)
-    chosen[np.arange(n), choice] = 1.0
+    chosen[np.arange(n), routed.choice] = 1.0
     shares = data.draws.means(chosen)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(shares > 0, shares * np.log(shares), 0.0)
     entropies = -logs.sum(axis=1) / (np.log(m) if m > 1 else 1.0)
-    rows = [
+    return [
         metric(
             router, "selection_entropy", data.split, plateau.selection_entropy(profile), entropies
         ),
         metric(router, "top_share", data.split, float(profile.max()), shares.max(axis=1)),
     ]
+
+
+def _selection(routed: Routed, profile: Floats) -> list[MetricRow]:
+    """Entropy, collapse and routing outcomes of the choices."""
+    data, router, choice = routed.data, routed.router, routed.choice
+    rows = _shares(routed, profile) if routed.shared.wants("top_share") else []
     if data.measure is None:
         return rows
     cost = data.test.costs[data.measure]

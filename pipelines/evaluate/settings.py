@@ -72,6 +72,7 @@ class EvaluationSettings:
             the difference of both.
         basis: Preferences that pair routers learn from, by what decided them.
         bands: Shares of the gap, 0 to 1: LPM ends, MPM begins, low band, high band.
+        all: Compute every figure, not only those that pages, cards and studies show.
         ood: Retrain without each task group (and without the models that the release calls
             unseen) and measure the change.
         ood_groups: name=pattern,pattern, or stem, math, …: hold such tasks out. Again for more.
@@ -82,6 +83,7 @@ class EvaluationSettings:
         embed: Compute the embeddings that the release lacks.
         encoder: Of the questions; one that the release lacks is computed. Default: the release's
             own, else with `embed` that of their words, `tfidf`.
+        device: Computes such an encoder: auto (a GPU where there is one), cpu, cuda or mps.
     """
 
     scheme: str | None = None
@@ -98,6 +100,7 @@ class EvaluationSettings:
     binary_by: str = "confidence"
     basis: str | None = None
     bands: Bands = field(default_factory=Bands)
+    all: bool = False
     ood: bool = False
     ood_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     reference: str | None = None
@@ -106,6 +109,7 @@ class EvaluationSettings:
     usd_per_hour: float | None = None
     embed: bool = False
     encoder: str | None = None
+    device: str = "auto"
 
     def __post_init__(self) -> None:
         """Take seeds and groups as people write them.

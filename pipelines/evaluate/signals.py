@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.common.arrays import Floats
+from routeyard.pipelines.common.machine import device_of
 from routeyard.pipelines.common.staging import write_parquet, write_text
 from routeyard.pipelines.common.usage import Token, tokens
 from routeyard.schemas import DESCRIPTORS, HIDDEN_STATES
@@ -200,7 +201,7 @@ def load(
     """Load any causal LM; code that comes with a model is never run.
 
     Args:
-        device: `cpu`, `cuda`, …; None takes CUDA where there is one.
+        device: `cpu`, `cuda` or `mps`; `auto` or None is a GPU where there is one.
         max_length: Cut inputs here; None for as many positions as the model has.
 
     Raises:
@@ -225,7 +226,7 @@ def load(
         ) from error
     # Many models carry a repetition penalty or a temperature: greedy steps must not inherit it.
     loaded.generation_config = GenerationConfig(eos_token_id=loaded.generation_config.eos_token_id)
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = device_of(device)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
     if tokenizer.pad_token is None:

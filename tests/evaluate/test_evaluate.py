@@ -41,6 +41,7 @@ def done(core: Core):
     return evaluate(
         core,
         makers("best-generalist", "knn", "mf", "mlp", "random"),
+        all=True,
         resamples=1000,
         pair=("model-0", "model-3"),
     )
@@ -81,7 +82,7 @@ def test_perfect_scores_reach_the_oracle(core: Core) -> None:
         def scores(self, queries):
             return core.labels[[core.query_ids.index(q) for q in queries.query_ids]]
 
-    found = evaluate(core, {"knows": lambda seed: Knows()}, resamples=200)
+    found = evaluate(core, {"knows": lambda seed: Knows()}, all=True, resamples=200)
     mine, oracle = values(found, "knows"), values(found, "oracle")
     for name in ("accuracy", "audc[usd]", "qnc[usd]", "utility[usd,0.5]"):
         assert mine[name] == pytest.approx(oracle[name], abs=1e-12)
@@ -194,8 +195,8 @@ def test_order_of_models_and_rows_changes_nothing(tables) -> None:
     parts = tables(n=200)
     turned = {name: table.take(list(range(table.num_rows))[::-1]) for name, table in parts.items()}
     names = makers("knn", "random")
-    a = evaluate(from_tables(**parts), names, resamples=100)
-    b = evaluate(from_tables(**turned), names, resamples=100)
+    a = evaluate(from_tables(**parts), names, all=True, resamples=100)
+    b = evaluate(from_tables(**turned), names, all=True, resamples=100)
     assert a.metrics.equals(b.metrics)
     assert a.curves.equals(b.curves)
 
@@ -217,8 +218,8 @@ def test_renaming_models_moves_their_rows_only(tables) -> None:
         for name, table in parts.items()
     }
     names = makers("best-generalist", "knn")
-    a = evaluate(from_tables(**parts), names, resamples=100)
-    b = evaluate(from_tables(**renamed), names, resamples=100)
+    a = evaluate(from_tables(**parts), names, all=True, resamples=100)
+    b = evaluate(from_tables(**renamed), names, all=True, resamples=100)
     for router in ("knn", "best-generalist", "oracle"):
         for name in ("accuracy", "audc[usd]", "qnc[usd]", "selection_entropy"):
             assert values(a, router)[name] == pytest.approx(values(b, router)[name], abs=1e-9)
@@ -245,12 +246,12 @@ def test_missing_labels_are_neither_wrong_nor_chosen(core: Core) -> None:
     rng = np.random.default_rng(0)
     y[rng.random(y.shape) < 0.2] = np.nan
     y[:5] = np.nan
-    found = evaluate(replace(core, labels=y), makers("knn", "random"), resamples=100)
+    found = evaluate(replace(core, labels=y), makers("knn", "random"), all=True, resamples=100)
     assert found.choices.column("score").null_count == 0
     assert not np.isnan(found.choices.column("score").to_numpy()).any()
     # A router that always chooses a model is that model wherever it has a label.
     always = {"model-1": lambda seed: Always(1)}
-    as_router = evaluate(replace(core, labels=y), always, resamples=100)
+    as_router = evaluate(replace(core, labels=y), always, all=True, resamples=100)
     rows = [r for r in as_router.choices.to_pylist() if r["router"] == "model-1"]
     own = [r["score"] for r in rows if r["model_id"] == "model-1"]
     assert 0 < len(own) == found.facts["labelled"]["model-1"] < len(rows)
@@ -259,10 +260,10 @@ def test_missing_labels_are_neither_wrong_nor_chosen(core: Core) -> None:
 
 def test_two_models_are_a_pair_of_their_own_accord(core: Core) -> None:
     duel = core.with_models(("model-0", "model-3"))
-    found = evaluate(duel, makers("knn", "random"), resamples=200)
+    found = evaluate(duel, makers("knn", "random"), all=True, resamples=200)
     assert found.facts["pair"] == {"small": "model-0", "large": "model-3"}
     assert values(found, "knn")["auroc"] > 0.65
-    apart = evaluate(duel, makers("knn"), resamples=200, binary_by="difference")
+    apart = evaluate(duel, makers("knn"), all=True, resamples=200, binary_by="difference")
     assert values(apart, "knn")["auroc"] > 0.7
     # The default goes by what is predicted of the small model alone.
     assert values(found, "knn")["auroc"] != values(apart, "knn")["auroc"]
@@ -272,22 +273,22 @@ def test_two_models_are_a_pair_of_their_own_accord(core: Core) -> None:
 
 
 def test_clusters_and_seeds(core: Core) -> None:
-    found = evaluate(core, makers("random"), resamples=200, cluster="task", seeds=3)
+    found = evaluate(core, makers("random"), all=True, resamples=200, cluster="task", seeds=3)
     row = values(found, "random")
     assert row["accuracy_seed_sd"] == 0  # the maker ignores the seed, so nothing spreads
     with pytest.raises(BadInput, match="cannot cluster by 'colour'"):
-        evaluate(core, makers("random"), resamples=100, cluster="colour")
+        evaluate(core, makers("random"), all=True, resamples=100, cluster="colour")
 
 
 def test_out_of_distribution_groups_hurt_planted_learners(core: Core) -> None:
-    found = evaluate(core, makers("best-generalist", "knn"), resamples=300, ood=True)
+    found = evaluate(core, makers("best-generalist", "knn"), all=True, resamples=300, ood=True)
     rows = {(r["router"], r["group"]): r for r in found.ood.to_pylist()}
     # The held-out domain holds tasks whose specialist was never seen winning.
     assert rows["knn", "a"]["high"] < 0
     assert rows["knn", "average"]["change"] < rows["best-generalist", "average"]["change"]
     assert rows["best-generalist", "a"]["agreement"] == 1.0
     hidden = replace(core, unseen={"dense": ("model-0",)})
-    unseen = evaluate(hidden, makers("knn"), resamples=300, ood=True).ood.to_pylist()
+    unseen = evaluate(hidden, makers("knn"), all=True, resamples=300, ood=True).ood.to_pylist()
     row = next(r for r in unseen if r["group"] == "unseen models")
     assert row["high"] < 0
 
@@ -303,9 +304,9 @@ def test_scores_of_the_wrong_shape_are_refused(core: Core) -> None:
             return np.zeros((len(queries), 1))
 
     with pytest.raises(BadInput, match="have shape"):
-        evaluate(core, {"wrong": lambda seed: Wrong()}, resamples=100)
+        evaluate(core, {"wrong": lambda seed: Wrong()}, all=True, resamples=100)
     with pytest.raises(BadInput, match="name of a reference"):
-        evaluate(core, {"oracle": lambda seed: Wrong()}, resamples=100)
+        evaluate(core, {"oracle": lambda seed: Wrong()}, all=True, resamples=100)
 
 
 def test_scores_that_are_no_chances_are_said_to_be_none(core: Core) -> None:
@@ -328,7 +329,7 @@ def test_scores_that_are_no_chances_are_said_to_be_none(core: Core) -> None:
 
     made = {"points": lambda seed: Points(), "ordered": lambda seed: Ordered()}
     made["places"] = lambda seed: Places()
-    done = evaluate(core, made, resamples=100)
+    done = evaluate(core, made, all=True, resamples=100)
     assert list(done.facts["no_chances"]) == ["points"]
     assert done.facts["no_chances"]["points"].startswith("reach from ")
     found = {(r["router"], r["metric"]): r for r in done.metrics.to_pylist()}
@@ -337,7 +338,7 @@ def test_scores_that_are_no_chances_are_said_to_be_none(core: Core) -> None:
         assert found[name, "utility[usd,0.2]"]["value"] is None
         assert "no probabilities" in found[name, "utility[usd,0.2]"]["reason"]
     del made["points"]
-    assert "no_chances" not in evaluate(core, made, resamples=100).facts
+    assert "no_chances" not in evaluate(core, made, all=True, resamples=100).facts
 
 
 def test_scalings_are_fixed_by_the_train_costs() -> None:
@@ -349,3 +350,44 @@ def test_scalings_are_fixed_by_the_train_costs() -> None:
 
 def test_facts_and_ranking_are_json(done) -> None:
     json.dumps([dict(done.facts), list(done.ranking)], allow_nan=False)
+
+
+def test_the_default_leaves_out_figures_that_only_all_computes_and_changes_no_other(
+    core: Core,
+) -> None:
+    from routeyard.pipelines.evaluate.metrics import METRICS
+
+    names = makers("knn", "random")
+    usual, whole = (evaluate(core, names, resamples=100, all=rest) for rest in (False, True))
+    few, every = (
+        {(row["router"], row["metric"], row["split"]): row for row in done.metrics.to_pylist()}
+        for done in (usual, whole)
+    )
+    assert few.keys() < every.keys()
+    gone = {metric.partition("[")[0] for _, metric, _ in every.keys() - few.keys()}
+    named = {metric.partition("[")[0] for _, metric, _ in every}
+    assert gone == {name for name in named if not METRICS.get(name).default}
+    for key, row in few.items():
+        for end in ("value", "low", "high"):
+            assert row[end] == pytest.approx(every[key][end], abs=1e-12), (key, end)
+    assert usual.curves == whole.curves
+    assert usual.comparisons == whole.comparisons
+    assert usual.choices == whole.choices
+
+
+def test_a_study_that_names_a_figure_of_all_gets_it(core: Core) -> None:
+    from types import SimpleNamespace
+
+    from routeyard.pipelines.evaluate.studies.items import router_cells
+
+    asked: list[bool] = []
+
+    def evaluation(routers, *, ood, all):
+        asked.append(all)
+        return evaluate(core, makers(*routers), resamples=20, all=all)
+
+    context = SimpleNamespace(evaluation=evaluation, routers=(), core=core)
+    for name in ("accuracy", "rci"):
+        (cell,) = router_cells(context, {name: ("x", "percent")}, routers=["random"], references=())
+        assert cell.value is not None
+    assert asked == [False, True]

@@ -61,7 +61,7 @@ def figures(
     first = first or {}
     now = {old: new for new, old in first.items()}
     done = evaluate(
-        core, {"shown": lambda seed: Shown(first)}, resamples=20, points=9,
+        core, {"shown": lambda seed: Shown(first)}, all=True, resamples=20, points=9,
         pair=(now.get("m0", "m0"), now.get("m2", "m2")), splits=2,
     )  # fmt: skip
     rows = done.metrics.to_pylist()

@@ -81,7 +81,7 @@ def has_opinions_that_decide_nothing(release: Path) -> None:
 
 def evaluates_with_every_cost_metric(release: Path, out: Path) -> None:
     """EmbedLLM knows no prices and no tokens: the one measure of cost is the parameters'."""
-    arguments = ["evaluate", str(release), "--out", str(out), "--resamples", "100"]
+    arguments = ["evaluate", str(release), "--out", str(out), "--resamples", "100", "--all"]
     assert run([*arguments, "--router", "task-map", "--router", "best-generalist"]) == 0
     mine = {
         row["metric"]: row["value"]

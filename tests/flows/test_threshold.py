@@ -143,7 +143,7 @@ def test_certificate_card_and_figures(
     assert "33.3 %" in (release / "README.md").read_text()
 
     asked(capsys, "evaluate", str(release), "--out", str(out), "--router", "task-map",
-          "--router", "best-generalist", "--resamples", "100")  # fmt: skip
+          "--router", "best-generalist", "--resamples", "100", "--all")  # fmt: skip
     splits = {r["query_id"]: r["split"]
               for r in pq.read_table(release / "data/splits.parquet").to_pylist()}  # fmt: skip
     test = [q["task"] for q in pq.read_table(release / "data/queries.parquet").to_pylist()

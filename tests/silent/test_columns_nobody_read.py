@@ -153,7 +153,13 @@ def test_keys_of_a_log_that_nobody_reads_are_named(tmp_path: Path, call: Any) ->
 
 def metrics(release: Path, *files: Path) -> tuple[dict[tuple[str, str], float], Any]:
     done = routeyard.evaluate(
-        release, [], predictions=list(files), resamples=100, pair_routers=False, cache=None
+        release,
+        [],
+        predictions=list(files),
+        resamples=100,
+        pair_routers=False,
+        cache=None,
+        all=True,
     )
     return {(one["router"], one["metric"]): one["value"] for one in done.metrics.to_pylist()}, done
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Floats
-from routeyard.pipelines.evaluate.metrics import rows
+from routeyard.pipelines.evaluate.metrics import METRICS, rows
 from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.evaluate.metrics.selection import Choice
 from routeyard.pipelines.routers.base import no_chances
@@ -58,6 +58,8 @@ class MetricSpec:
             one row `name[measure]` for each cost measure. `family`: computed
             with its family by `evaluate` (`compute` is None).
         compute: returns `MetricValue`, or None where what it needs is absent.
+        read_by: what reads it; a metric of `metrics.yaml` that nothing reads is no `default`.
+        default: whether every evaluation computes it; else one of all figures (`--all`) does.
     """
 
     name: str
@@ -68,12 +70,15 @@ class MetricSpec:
     needs: tuple[str, ...] = ()
     per: Per = "router"
     compute: Callable[[Any], MetricValue | None] | None = None
+    read_by: str = ""
+    default: bool = True
 
 
 def spec_of(name: str, **details: Any) -> MetricSpec:
     """The metric of a row of `metrics.yaml`; `details` are what the row leaves out."""
     row = {key: value for key, value in rows()[name].items() if key != "module"}
-    return MetricSpec(name, **{**row, "needs": tuple(row.get("needs", ())), **details})
+    row |= {"needs": tuple(row.get("needs", ())), "default": "read_by" in row}
+    return MetricSpec(name, **{**row, **details})
 
 
 def metric(compute: Callable[[Any], MetricValue | None]) -> MetricSpec:
@@ -96,6 +101,7 @@ class SharedFacts:
         decision_usd: router → (n,) USD that its own decisions cost, where it states them.
         picks: router → (n,) 1 where a judge preferred its answer, NaN unjudged.
         scales: router → what it says that its scores mean; unnamed ones are chances.
+        all: whether every metric is computed, not only those of the default.
     """
 
     largest: Mapping[str, float] = field(default_factory=dict)
@@ -107,6 +113,11 @@ class SharedFacts:
     decision_usd: Mapping[str, Floats] = field(default_factory=dict)
     picks: Mapping[str, Floats] = field(default_factory=dict)
     scales: Mapping[str, Scale] = field(default_factory=dict)
+    all: bool = True
+
+    def wants(self, name: str) -> bool:
+        """Whether a metric, which may have a `[…]`, is among those that are computed."""
+        return self.all or bool(METRICS.get(name.partition("[")[0]).default)
 
 
 @dataclass(frozen=True, eq=False)

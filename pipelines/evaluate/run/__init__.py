@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +51,7 @@ from routeyard.pipelines.evaluate.run.tables import (
     untold,
 )
 from routeyard.pipelines.evaluate.settings import EvaluationSettings
-from routeyard.pipelines.evaluate.sweep import MetricRow, counted, joint, mix_curve, table
+from routeyard.pipelines.evaluate.sweep import counted, joint, mix_curve, table
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.text import html_card
 
@@ -156,16 +156,16 @@ def evaluate(
         for group in (done.scores, reference_scores(data))
     )
     every = [*measured, *references]
-    rows = _rows(every)
+    rows = _joined(every, "metrics")
     rows += done.spread + plain_references(data) + agreement(data, measured)
-    curves = _curves(every)
+    curves = _joined(every, "curves")
     curves += [row for name in data.prices for row in mix_curve(data, name)]
     compared = comparisons(data, measured)
     if chosen is not None:
         on = pair_of(data.test, *chosen)
         duels = traded(data, on, done.scores, pair_scorers or {}, how.bands, how.binary_by)
-        rows += [*_rows(duels), *pair_levels(data, on)]
-        curves += _curves(duels)
+        rows += [*_joined(duels, "metrics"), *pair_levels(data, on)]
+        curves += _joined(duels, "curves")
         compared += _compared_on_pair(data, duels)
     pools = sub_pools(core, data, done.scores, experiment, how.but(scheme=scheme))
     for pool in pools:
@@ -204,18 +204,8 @@ def evaluate(
 
 
 def _check_names(routers: Mapping[str, Maker]) -> None:
-    taken = sorted(set(routers) & set(REFERENCES))
-    if taken:
+    if taken := sorted(set(routers) & set(REFERENCES)):
         raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
-
-
-def _open_pairs(compared: Sequence[Comparison], headline: str) -> list[list[str]]:
-    """Pairs whose difference is significant, and depends on labels that are missing."""
-    return [
-        [row.first, row.second]
-        for row in compared
-        if row.metric == headline and row.p_adjusted < ALPHA and not row.significant
-    ]
 
 
 def _router_notes(done: Fitted) -> dict[str, Any]:
@@ -225,12 +215,17 @@ def _router_notes(done: Fitted) -> dict[str, Any]:
     return {name: said for name, said in result.items() if said}
 
 
-def _rows(results: Sequence[RouterResult]) -> list[MetricRow]:
-    return [row for result in results for row in result.metrics]
+def _joined(results: Sequence[RouterResult], part: Literal["metrics", "curves"]) -> list[Any]:
+    return [row for result in results for row in getattr(result, part)]
 
 
-def _curves(results: Sequence[RouterResult]) -> list[dict[str, Any]]:
-    return [row for result in results for row in result.curves]
+def _open_pairs(compared: Sequence[Comparison], headline: str) -> list[list[str]]:
+    """Pairs whose difference is significant, and depends on labels that are missing."""
+    return [
+        [row.first, row.second]
+        for row in compared
+        if row.metric == headline and row.p_adjusted < ALPHA and not row.significant
+    ]
 
 
 def _compared_on_pair(data: EvaluationData, duels: Sequence[RouterResult]) -> list[Comparison]:
@@ -251,7 +246,9 @@ def _shared(
     picks: Mapping[str, Mapping[str, float]],
 ) -> SharedFacts:
     """Facts that all routers of the evaluation share."""
-    largest, frontier = joint(data, done.scores, how.points, done.decision_usd)
+    # Only metrics of `--all` look at the sweeps of the others.
+    wanted = done.scores if how.all else {}
+    largest, frontier = joint(data, wanted, how.points, done.decision_usd)
     ids, of = data.test.query_ids, how.reference
     return SharedFacts(
         largest=largest,
@@ -262,6 +259,7 @@ def _shared(
         usd_per_hour=how.usd_per_hour,
         decision_usd=done.decision_usd,
         scales=done.scales,
+        all=how.all,
         picks={
             router: np.array([judged.get(query, np.nan) for query in ids])
             for router, judged in picks.items()

@@ -16,7 +16,6 @@ from routeyard.pipelines.common.arrays import (
     distinct,
     levels,
     on_disk_if_large,
-    side_by_side,
     take_rows,
 )
 from routeyard.pipelines.common.matrix import Core, Queries
@@ -34,7 +33,7 @@ from routeyard.pipelines.evaluate.metrics.selection import (
 )
 from routeyard.pipelines.evaluate.results import RouterResult
 from routeyard.pipelines.evaluate.settings import EvaluationSettings
-from routeyard.pipelines.evaluate.sweep import MetricRow, column_metric, metric
+from routeyard.pipelines.evaluate.sweep import MetricRow, column_metric, mean_rows, metric
 from routeyard.pipelines.routers import PAIR_ROUTERS
 from routeyard.pipelines.routers.base import no_chances
 from routeyard.pipelines.routers.listed import Scale
@@ -306,36 +305,29 @@ def plain_references(data: EvaluationData) -> list[MetricRow]:
     y, split, ids = data.test.labels, data.split, data.test.model_ids
     columns = {f"single:{name}": y[:, k] for k, name in enumerate(ids)}
     columns["best single"] = y[:, data.single]
-    columns["uniform random"] = random_mean(data.test.labels)
-    replicates = data.draws.means(side_by_side(list(columns.values())))
-    why = "no label in the split"
-    rows = [
-        column_metric(name, "accuracy", split, column, replicates[:, k], why)
-        for k, (name, column) in enumerate(columns.items())
-    ]
+    columns["uniform random"] = random_mean(y)
+    named = [(name, "accuracy", column) for name, column in columns.items()]
+    rows = mean_rows(data.draws, split, named, "no label in the split")
     if data.leaked is not None and data.leaked.any():
         column = np.where(data.leaked, np.nan, columns["best single"])
-        drawn = data.draws.means(column[:, None])[:, 0]
-        name, why = "accuracy_without_leaks", "every test question with a label is in train"
-        rows.append(column_metric("best single", name, split, column, drawn, why))
+        one, why = ("best single", "accuracy_without_leaks", column), "every test question with"
+        rows += mean_rows(data.draws, split, [one], f"{why} a label is in train")
     return rows + cost_references(data)
 
 
 def cost_references(data: EvaluationData) -> list[MetricRow]:
     """Mean cost of every single model and of the best of them, over the answers that have a
     label and a known cost."""
-    ids, rows = data.test.model_ids, []
+    rows = []
+    called = {f"single:{model}": k for k, model in enumerate(data.test.model_ids)}
+    called["best single"] = data.single
+    why = "no answer in the split has a label and a known cost"
     for name in data.prices:
         cost = data.own_costs(name)
         paid = data.draws.means(cost)
-        why = "no answer in the split has a label and a known cost"
-        of = [
-            *((f"single:{model}", k) for k, model in enumerate(ids)),
-            ("best single", data.single),
-        ]
         rows += [
-            column_metric(called, f"mean_cost[{name}]", data.split, cost[:, k], paid[:, k], why)
-            for called, k in of
+            column_metric(of, f"mean_cost[{name}]", data.split, cost[:, k], paid[:, k], why)
+            for of, k in called.items()
         ]
     return rows
 
@@ -345,42 +337,20 @@ def references_agreement(data: EvaluationData, measured: Sequence[RouterResult])
 
     Over the questions that it has a label for: elsewhere it cannot be chosen.
     """
-    rows = []
-    met = ~np.isnan(data.own(data.single))
+    rows, called = [], "agreement_with_generalist"
+    why = "the best single model has no label in the"
+    met, tasks = ~np.isnan(data.own(data.single)), data.test.tasks
+    # Within every task too (RouterBench+, Table 4), where there are several.
+    names = distinct(tasks).tolist()
     for item in measured:
         same = np.where(met, item.choice == data.single, np.nan)
-        drawn = data.draws.means(same[:, None])[:, 0]
-        why = "the best single model has no label in the split"
-        name = "agreement_with_generalist"
-        rows.append(column_metric(item.router, name, data.split, same, drawn, why))
-        rows += _by_task(data, item.router, same)
+        within = [
+            (item.router, f"{called}[{name}]", np.where(tasks == name, same, np.nan))
+            for name in (names if len(names) > 1 else [])
+        ]
+        rows += mean_rows(data.draws, data.split, [(item.router, called, same)], f"{why} split")
+        rows += mean_rows(data.draws, data.split, within, f"{why} task")
     return rows
-
-
-def _by_task(data: EvaluationData, router: str, same: Floats) -> list[MetricRow]:
-    """The same within every task (RouterBench+, Table 4); nothing to add where there is one."""
-    tasks = data.test.tasks
-    names = distinct(tasks)
-    if len(names) < 2:
-        return []
-    columns = by_rows(
-        lambda task, item: np.where(task[:, None] == names[None, :], item[:, None], np.nan),
-        tasks,
-        same,
-    )
-    drawn = data.draws.means(columns)
-    why = "the best single model has no label in the task"
-    return [
-        column_metric(
-            router,
-            f"agreement_with_generalist[{name}]",
-            data.split,
-            columns[:, k],
-            drawn[:, k],
-            why,
-        )
-        for k, name in enumerate(names)
-    ]
 
 
 # Pair routers trained on a release's preferences, one basis at a time, and asked about its test.

@@ -54,7 +54,7 @@ from routeyard.pipelines.evaluate.results import (
 )
 from routeyard.pipelines.evaluate.run.fitted import cost_references, decision_usd, reference_scores
 from routeyard.pipelines.evaluate.settings import Bands, EvaluationSettings
-from routeyard.pipelines.evaluate.sweep import MetricRow, column_metric, joint, mix_curve, table
+from routeyard.pipelines.evaluate.sweep import MetricRow, joint, mean_rows, mix_curve, table
 from routeyard.pipelines.routers.base import traits_of
 from routeyard.pipelines.routers.listed import Scale
 from routeyard.schemas.contracts import RESULTS
@@ -162,13 +162,8 @@ def traded(
 
 def pair_levels(data: EvaluationData, on: ModelPair) -> list[MetricRow]:
     draws = Draws(len(on.rows), data.draws.resamples, data.draws.seed)
-    return [
-        column_metric(name, "accuracy", data.split, values, draws.means(values[:, None])[:, 0], "")
-        for name, values in (
-            (f"small:{on.names[0]}", on.small),
-            (f"large:{on.names[1]}", on.large),
-        )
-    ]
+    both = ((f"small:{on.names[0]}", on.small), (f"large:{on.names[1]}", on.large))
+    return mean_rows(draws, data.split, [(name, "accuracy", values) for name, values in both])
 
 
 # Cost figures of a pool of which some costs are unknown: those of the models whose cost is known.
@@ -219,7 +214,7 @@ def sub_pools(
         sub = priced_in(core, name, models)
         part = prepare(
             sub, how.scheme or "", split=data.split, resamples=data.draws.resamples,
-            seed=data.draws.seed, cluster=how.cluster,
+            seed=data.draws.seed, cluster=how.cluster, look_for_leaks=False,
         )  # fmt: skip
         if name in part.prices:
             at = [core.model_ids.index(model) for model in sub.model_ids]
@@ -269,8 +264,10 @@ def _measured(
     how: EvaluationSettings,
     stated: Mapping[str, Floats],
 ) -> SubPool:
-    largest, frontier = joint(part, scores, how.points, stated)
-    shared = SharedFacts(largest=largest, frontier=frontier, scales=scales, decision_usd=stated)
+    largest, frontier = joint(part, scores if how.all else {}, how.points, stated)
+    shared = SharedFacts(
+        largest=largest, frontier=frontier, scales=scales, decision_usd=stated, all=how.all
+    )
     ours, references = (
         [
             over_costs(

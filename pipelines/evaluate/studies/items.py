@@ -17,6 +17,7 @@ from routeyard.pipelines.curate.task_analysis import (
     specialist_scores,
     task_similarity,
 )
+from routeyard.pipelines.evaluate.metrics import METRICS
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext, Unit
 from routeyard.schemas.contracts import RESULTS
@@ -140,7 +141,8 @@ def router_cells(
         columns: Metric of `metrics.parquet` → (heading, unit).
         references: Rows below the routers, such as `oracle` and `best single`.
     """
-    done = context.evaluation(routers, ood=ood)
+    rest = not all(METRICS.get(name.partition("[")[0]).default for name in columns)
+    done = context.evaluation(routers, ood=ood, all=rest)
     rows = [*(context.routers or routers), *references]
     return cells_of(done, columns, rows, measure_of(context))
 

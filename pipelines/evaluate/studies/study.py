@@ -124,11 +124,11 @@ class StudyContext:
         return known.get(self.default_scheme(), only)
 
     def evaluation(
-        self, routers: Sequence[str], *, ood: bool = False, seeds: int = 1
+        self, routers: Sequence[str], *, ood: bool = False, seeds: int = 1, all: bool = False
     ) -> Evaluation:
         """Routers of these names on the release; the same question is answered once."""
         makers = {name: self.make(name) for name in self.routers or routers}
-        return self.measured(makers, ood=ood, seeds=seeds)
+        return self.measured(makers, ood=ood, seeds=seeds, all=all)
 
     def measured(self, makers: Mapping[str, Maker], **settings: Any) -> Evaluation:
         """`compared`, where routers of equal settings are asked for again: the same object."""

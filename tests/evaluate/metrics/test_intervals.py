@@ -16,6 +16,7 @@ def test_every_metric_has_an_interval_that_holds_its_value() -> None:
     done = evaluate(
         awkward(5, 200, 5),
         {"a": lambda s: Fixed(5), "b": lambda s: Fixed(105)},
+        all=True,
         resamples=200,
         points=7,
         pair=("m0", "m1"),
@@ -36,7 +37,9 @@ def test_every_metric_has_an_interval_that_holds_its_value() -> None:
 def test_what_drawing_again_pushes_aside_has_an_interval_that_holds_it(seed: int) -> None:
     # Distances and calibration errors cannot be negative: each resample adds to them.
     routers = {"a": lambda s: Fixed(5), "b": lambda s: Fixed(105)}
-    done = evaluate(awkward(seed, 200, 5), routers, resamples=200, points=7, pair=("m0", "m1"))
+    done = evaluate(
+        awkward(seed, 200, 5), routers, all=True, resamples=200, points=7, pair=("m0", "m1")
+    )
     rows = [row for row in done.metrics.to_pylist() if row["low"] is not None]
     assert {row["metric"] for row in rows} >= {"ece", "pareto_dist[usd]", "top_share"}
     for row in rows:

@@ -91,6 +91,7 @@ def test_every_metric_equals_its_plain_loop(seed: int, n: int, m: int) -> None:
     done = evaluate(
         core,
         {"a": lambda s: Fixed(seed), "b": lambda s: Fixed(seed + 100)},
+        all=True,
         resamples=20,
         points=POINTS,
         pair=pair,

@@ -32,7 +32,9 @@ FREE = {
 
 
 def reasons(core: Any) -> dict[str, str]:
-    done = evaluate(core, {"a": lambda s: Fixed(0)}, resamples=5, points=3, pair=("m0", "m1"))
+    done = evaluate(
+        core, {"a": lambda s: Fixed(0)}, all=True, resamples=5, points=3, pair=("m0", "m1")
+    )
     rows = [row for row in done.metrics.to_pylist() if row["split"] == "test"]
     return {row["metric"]: row["reason"] for row in rows if row["value"] is None}
 
