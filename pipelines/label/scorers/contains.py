@@ -57,6 +57,11 @@ WORDS = table("open_words")
 _SAME = [(re.compile(rf"\b(?:{row})(?![\w-])"), row.split("|")[-1]) for row in WORDS["same"]]
 #: Words that answer a question alone → whether they affirm.
 VERDICTS = {word: yes for yes in (True, False) for word in WORDS[yes].split()}
+_CASE, _SOFTENED = re.compile(WORDS["case"]), WORDS["softened"]
+#: Letters of which a text in an inflecting language has one.
+_INFLECTING = re.compile(WORDS["inflecting"])
+#: 28. 10. 1918
+_SPACED_DATE = re.compile(r"\b(\d{1,2})\.\s(\d{1,2})\.\s(\d{4})\b")
 _TENS = frozenset(str(10 * n) for n in range(2, 10))
 
 
@@ -77,7 +82,7 @@ def fold(text: str) -> str:
         text = unicodedata.normalize("NFC", text)
     for pattern, item in _SAME:
         text = pattern.sub(item, text)
-    return text
+    return _SPACED_DATE.sub(r"\1.\2.\3", text)
 
 
 def _words_folded(rows: Iterable[str]) -> frozenset[str]:
@@ -86,16 +91,18 @@ def _words_folded(rows: Iterable[str]) -> frozenset[str]:
 
 EMPTY = _words_folded(WORDS["empty"])
 TITLES = _words_folded(WORDS["titles"])
+#: What tells a name from the one without it, which is no family name: North Korea, Lake Michigan.
+_APART = _words_folded(WORDS["apart"])
 _NUMBERS = {word: str(value) for word, value in WORDS["numbers"].items()}
 
 
 @lru_cache(maxsize=8192)
-def words(text: str) -> tuple[Word, ...]:
+def words(text: str, inflected: bool = False) -> tuple[Word, ...]:
     """The words with content, of a text that went through `fold`."""
     results: list[Word] = []
     for match in _WORD.finditer(text):
         raw = match[0]
-        form = form_of(raw)
+        form = form_of(raw, inflected)
         if not form or form in EMPTY:
             continue
         before = results[-1] if results else None
@@ -111,8 +118,8 @@ def words(text: str) -> tuple[Word, ...]:
     return tuple(results)
 
 
-def form_of(raw: str) -> str:
-    """A word of a folded text as it is compared."""
+def form_of(raw: str, inflected: bool = False) -> str:
+    """A word of a folded text as it is compared; of an inflecting language, its stem."""
     word = raw.casefold().replace("’", "'")
     word = word.replace("−", "-")
     if is_number(word):
@@ -124,7 +131,19 @@ def form_of(raw: str) -> str:
         # Ankara'da: an ending behind a name
         word = (raw[0].isupper() and _ENDING.sub("", word)) or word
     word = word.removesuffix("'s").replace("'", "")
+    if inflected:
+        return word if _month(word) else _stem(word)
     return _NUMBERS.get(word) or _singular(word)
+
+
+def _stem(word: str) -> str:
+    """The word without an ending of Slavic case, and with one form of what changes before it."""
+    ending = _CASE.search(word) if len(word) > 3 and word not in EMPTY else None
+    if ending is None or word in VERDICTS:
+        return word
+    stem = word[: ending.start()]
+    stem = stem[:-1] + _SOFTENED.get(stem[-1], stem[-1])  # Praha, Praze
+    return stem[:-2] + stem[-1] if len(stem) > 4 and stem[-2] == "e" else stem  # Karel, Karla
 
 
 def _singular(word: str) -> str:
@@ -266,9 +285,9 @@ class Text(NamedTuple):
     letters: str
 
 
-def text_of(raw: str, *, titles: bool = True) -> Text:
+def text_of(raw: str, *, titles: bool = True, inflected: bool = False) -> Text:
     folded = fold(raw)
-    tokens = words(folded)
+    tokens = words(folded, inflected)
     if not titles:
         tokens = tuple(word for word in tokens if word.form not in TITLES) or tokens
     text = tuple(word.form for word in tokens)
@@ -276,12 +295,13 @@ def text_of(raw: str, *, titles: bool = True) -> Text:
 
 
 @lru_cache(maxsize=8192)
-def accepted(reference: str) -> tuple[Text, ...]:
+def accepted(reference: str, inflected: bool = False) -> tuple[Text, ...]:
     """A reference, the same without and within its brackets, and the parts between its `or`s."""
     parts = [reference, *RE["or"].split(reference)]
     parts += [RE["bracketed"].sub(" ", reference), *RE["bracketed"].findall(reference)]
     parts += RE["placed"].findall(reference)
-    result = (text_of(part, titles=False) for part in dict.fromkeys(parts))
+    every = dict.fromkeys(parts)
+    result = (text_of(part, titles=False, inflected=inflected) for part in every)
     return tuple(item for item in result if item.folded.strip())
 
 
@@ -369,14 +389,10 @@ def loosely(
     wanted, said, n = reference.forms, answer.forms, len(reference.forms)
     if not n or not _has_other_forms(reference):
         return
-    names = all(word.name for word in reference.words)
+    if n == 1:
+        return
     numbers = set(filter(is_number, wanted))
     own = set(wanted) - question
-    if n == 1:
-        for place, word in enumerate(answer.words):
-            if names and word.name and _same_stem(word.form, wanted[0]):
-                yield place, place + 1, "the name in another form"
-        return
     for place, form in enumerate(said):
         near = set(said[max(0, place - n - 2) : place + n + 3])
         if form == wanted[-1] and len(own) > 1 and near.issuperset(wanted):
@@ -414,16 +430,12 @@ def _is_last_name(reference: Text, answer: Text, question: frozenset[str]) -> bo
     """Whether an answer says nothing new but a name's last word, and others of its words."""
     new = [word for word in answer.words if word.form not in question]
     return (
-        reference.words[-1].name
+        _APART.isdisjoint(reference.forms[:-1])
+        and reference.words[-1].name
         and reference.forms[-1] not in question
         and len(new) <= 3
         and all(word.name and word.form in reference.forms for word in new)
     )
-
-
-def _same_stem(form: str, name: str) -> bool:
-    """Whether two long names begin alike and end in an ending: Himalayan, Himalayas."""
-    return len(name) > 5 and form[:5] == name[:5] and abs(len(form) - len(name)) < 3
 
 
 def _same_person(name: Sequence[str], said: Sequence[str], last: int) -> bool:
@@ -443,15 +455,16 @@ def _same_person(name: Sequence[str], said: Sequence[str], last: int) -> bool:
 #: Whole numbers below it are counts and years.
 _YEARS = 2200
 #: Words with content, not in the question, up to which an answer that shares no word with a
-#: reference of this kind is another answer and not the same one in other words.
-_COMMITS = {"names": 400, "number": 60, "name": 60, "phrase": 13}
+#: reference of this kind is another answer. A phrase may be said in other words.
+_COMMITS = {"names": 400, "number": 60, "name": 60, "phrase": 0, "signs": 13}
 
 
 def _another_kind(reference: Text) -> str:
     if any(is_number(form) for form in reference.forms):
         return "number"
     if not all(word.name for word in reference.words):
-        return "phrase"
+        cased = reference.folded.lower() != reference.folded.upper()
+        return "phrase" if cased else "signs"  # of a script without capitals: a name, perhaps
     return "names" if len(reference.words) > 1 else "name"
 
 
@@ -554,10 +567,10 @@ def _other_date(wanted: Sequence[Date], answer: Text) -> str:
 
 
 def _other_number(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
-    """Whether the answer has a number, and none that is a reference's when rounded."""
+    """Whether the answer has one number, which is not a reference's when rounded."""
     said = [n for word in new if (n := _value(word.form)) is not None]
     known = [n for text in accepted for form in text.forms if (n := _value(form)) is not None]
-    return bool(said) and not any(_rounded(a, b) for a in said for b in known)
+    return len({*said}) == 1 and not any(_rounded(said[0], b) for b in known)
 
 
 def _rounded(a: float, b: float) -> bool:
@@ -674,10 +687,10 @@ class Wanted(NamedTuple):
     offered: tuple[tuple[frozenset[str], frozenset[str]], ...]
 
 
-def wanted_of(question: str, references: Sequence[Text]) -> Wanted:
+def wanted_of(question: str, references: Sequence[Text], inflected: bool) -> Wanted:
     folded = fold(question)
     return Wanted(
-        frozenset(word.form for word in words(folded)),
+        frozenset(word.form for word in words(folded, inflected)),
         frozenset(_SAID.findall(folded.casefold())),
         frozenset(form for reference in references for form in reference.forms),
         any(map(RE["bound"].search, (folded, *(reference.folded for reference in references)))),
@@ -901,16 +914,17 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 def compared(asked: ScoringInput, raw: str) -> tuple[Outcome, str]:
     """`correct`, `incorrect` or `abstain` for the answer as it is written, and why."""
-    references = [item for reference in asked.references for item in accepted(reference)]
-    answer = text_of(raw)
+    inflected = _INFLECTING.search(f"{asked.question} {raw}") is not None
+    references = [item for said in asked.references for item in accepted(said, inflected)]
+    answer = text_of(raw, inflected=inflected)
     if any(bare(item) == bare(answer) != "" for item in references):
         return "correct", "the whole answer"
     if all(len(item.forms) == 1 and item.forms[0] in VERDICTS for item in references):
         return _yes_or_no(references, answer)
     doubts = ""
     known = [date for item in references for date, _, _ in item.dates]
-    wanted = wanted_of(asked.question, references)
-    for text in (answer, *_unglued(answer)):
+    wanted = wanted_of(asked.question, references, inflected)
+    for text in (answer, *_unglued(answer, inflected)):
         for reference in (item for item in references if has_letters(item, text)):
             places = named(reference, text, known) or loosely(reference, text, wanted.question)
             for start, end, how in islice(places, _PLACES):
@@ -932,9 +946,9 @@ def _yes_or_no(references: Sequence[Text], answer: Text) -> tuple[Outcome, str]:
     return "correct" if right else "incorrect", f"begins with {answer.forms[0]!r}"
 
 
-def _unglued(answer: Text) -> Iterable[Text]:
+def _unglued(answer: Text, inflected: bool) -> Iterable[Text]:
     parted = unglued(answer.folded)
-    return [text_of(parted)] if parted != answer.folded else []
+    return [text_of(parted, inflected=inflected)] if parted != answer.folded else []
 
 
 SCORER = Scorer(
