@@ -33,7 +33,7 @@ from routeyard.pipelines.label.scorers.contains import accepted
 from routeyard.pipelines.label.scorers.literal import values_of
 from routeyard.pipelines.label.scorers.patterns import patterns
 from routeyard.pipelines.label.scorers.quantities import measured, number, spoken
-from routeyard.pipelines.label.scorers.reading import breaks_off, committed, short_answer
+from routeyard.pipelines.label.scorers.reading import committed, short_answer, unfinished
 from routeyard.pipelines.label.scorers.scorer import LETTERS, Scorer, ScoreResult, ScoringInput
 
 _RE = patterns("auto")
@@ -98,7 +98,7 @@ def _in_prose(output: str) -> bool:
     said = output.strip().rstrip(".")
     bare = _RE["number"].fullmatch(said) or committed(output) or _RE["worked"].search(output)
     bare = bare or _RE["concludes"].match(said.rpartition("\n")[2])
-    return not (bare or _RE["code"].search(output) or breaks_off(output))
+    return not (bare or _RE["code"].search(output) or unfinished(output))
 
 
 def _unwrapped(reference: str) -> str:

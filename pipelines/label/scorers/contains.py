@@ -54,7 +54,7 @@ _ENDING = re.compile(r"(?<=\w{3})'(?!s$)\w{1,5}$")
 _LATIN = re.compile("([A-Za-zͰ-ϿЀ-ӿ])[\u0300-\u036f]+")
 _LETTERS = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i"})
 WORDS = table("open_words")
-_SAME = [(re.compile(rf"\b(?:{row})(?![\w-])"), row.split("|")[-1]) for row in WORDS["same"]]
+_SAME = [(re.compile(rf"\b(?:{row})(?!\d?[^\W\d]|-)"), row.split("|")[-1]) for row in WORDS["same"]]
 #: Words that answer a question alone → whether they affirm.
 VERDICTS = {word: yes for yes in (True, False) for word in WORDS[yes].split()}
 _CASE, _SOFTENED = re.compile(WORDS["case"]), WORDS["softened"]
@@ -91,8 +91,6 @@ def _words_folded(rows: Iterable[str]) -> frozenset[str]:
 
 EMPTY = _words_folded(WORDS["empty"])
 TITLES = _words_folded(WORDS["titles"])
-#: What tells a name from the one without it, which is no family name: North Korea, Lake Michigan.
-_APART = _words_folded(WORDS["apart"])
 _NUMBERS = {word: str(value) for word, value in WORDS["numbers"].items()}
 
 
@@ -153,6 +151,10 @@ def _singular(word: str) -> str:
     if len(word) > 4 and word.endswith("es") and word[-3] in "sxzh":
         return word[:-2]
     return word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] not in "su" else word
+
+
+#: What tells a name from the one without it, which is no family name: North Korea, Lake Michigan.
+_APART = {form for word in _words_folded(WORDS["apart"]) for form in (word, _stem(word))}
 
 
 def forms(text: str) -> list[str]:
@@ -455,8 +457,10 @@ def _same_person(name: Sequence[str], said: Sequence[str], last: int) -> bool:
 #: Whole numbers below it are counts and years.
 _YEARS = 2200
 #: Words with content, not in the question, up to which an answer that shares no word with a
-#: reference of this kind is another answer. A phrase may be said in other words.
-_COMMITS = {"names": 400, "number": 60, "name": 60, "phrase": 0, "signs": 13}
+#: reference of this kind is another answer. A phrase may be said in other words: only an answer
+#: that is marked, or as short as `_SHORT` words, is another one.
+_COMMITS = {"names": 400, "number": 60, "name": 60, "phrase": 13, "signs": 13}
+_SHORT = 3
 
 
 def _another_kind(reference: Text) -> str:
@@ -468,7 +472,9 @@ def _another_kind(reference: Text) -> str:
     return "names" if len(reference.words) > 1 else "name"
 
 
-def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[str]) -> str:
+def another_answer(
+    accepted: Sequence[Text], answer: Text, question: frozenset[str], marked: bool
+) -> str:
     """What the answer says in place of any reference; empty where it may say the same."""
     new = [word for word in answer.words if word.form not in question]
     if not new or not _same_script(accepted, new):
@@ -482,7 +488,9 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
     wanted = {form for item in accepted for form in item.forms} - question
     if _shares(wanted, answer) or _glued(accepted, answer):
         return ""
-    return f"{new[0].form!r} … shares no word with a reference" if _commits(accepted, new) else ""
+    short = marked or len(answer.words) <= _SHORT
+    commits = _commits(accepted, new, short)
+    return f"{new[0].form!r} … shares no word with a reference" if commits else ""
 
 
 def _declines(accepted: Sequence[Text], answer: Text, new: Sequence[Word]) -> str:
@@ -500,10 +508,14 @@ def _declines(accepted: Sequence[Text], answer: Text, new: Sequence[Word]) -> st
     return "the answer says that it knows none" if none or not RE["concedes"].search(said) else ""
 
 
-def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
+def _commits(accepted: Sequence[Text], new: Sequence[Word], short: bool) -> bool:
     """Whether words so few are an answer of the references' kinds, and of numbers another one."""
     kinds = {_another_kind(item) for item in accepted}
-    if "number" in kinds and not _other_number(accepted, new):
+    if any(len(item.letters) == 1 and item.letters.isalpha() for item in accepted):
+        return False  # a letter that the answer may have in any word
+    if ("number" in kinds and not _other_number(accepted, new)) or (
+        kinds == {"phrase"} and not short
+    ):
         return False
     return len(new) <= min(_COMMITS[kind] for kind in kinds)
 
@@ -567,10 +579,10 @@ def _other_date(wanted: Sequence[Date], answer: Text) -> str:
 
 
 def _other_number(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
-    """Whether the answer has one number, which is not a reference's when rounded."""
+    """Whether the answer has a number, and none that is a reference's when rounded."""
     said = [n for word in new if (n := _value(word.form)) is not None]
     known = [n for text in accepted for form in text.forms if (n := _value(form)) is not None]
-    return len({*said}) == 1 and not any(_rounded(said[0], b) for b in known)
+    return bool(said) and not any(_rounded(a, b) for a in said for b in known)
 
 
 def _rounded(a: float, b: float) -> bool:
@@ -673,7 +685,6 @@ class Wanted(NamedTuple):
         bound: It may be a bound.
         past: It may be what was so.
         end: It is the end of a span.
-        offered: The two names between which it asks to choose, as words.
         supposing: A word of the question begins suppositions elsewhere: "I Can Only Imagine".
     """
 
@@ -905,15 +916,18 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if result is None:
         return ScoreResult("abstain", reason="no answer to compare")
     value, span, conflict = result
-    outcome, reason = compared(asked, value)
+    outcome, reason = compared(asked, value, span, output)
     said = output[slice(*span)]
     if outcome == "abstain":
         return ScoreResult("abstain", None, said, span, reason, conflict)
     return ScoreResult.of(outcome == "correct", said, span, reason, conflict)
 
 
-def compared(asked: ScoringInput, raw: str) -> tuple[Outcome, str]:
-    """`correct`, `incorrect` or `abstain` for the answer as it is written, and why."""
+def compared(
+    asked: ScoringInput, raw: str, span: tuple[int, int], output: str
+) -> tuple[Outcome, str]:
+    """`correct`, `incorrect` or `abstain` for the answer `output[slice(*span)]`, and why."""
+    marked = "answer_in" in asked.metadata or span[1] - span[0] < len(output.strip(" \n.\"'*"))
     inflected = _INFLECTING.search(f"{asked.question} {raw}") is not None
     references = [item for said in asked.references for item in accepted(said, inflected)]
     answer = text_of(raw, inflected=inflected)
@@ -933,7 +947,7 @@ def compared(asked: ScoringInput, raw: str) -> tuple[Outcome, str]:
                     return "correct", f"{how}: {reference.folded[:80]!r}"
     if doubts:
         return "abstain", doubts
-    reason = another_answer(references, answer, wanted.question)
+    reason = another_answer(references, answer, wanted.question, marked)
     return ("incorrect", reason) if reason else ("abstain", "neither the reference nor another")
 
 

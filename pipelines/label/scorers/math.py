@@ -38,15 +38,15 @@ from routeyard.pipelines.label.scorers.reading import (
     adjacent,
     after_draft,
     bounds,
-    breaks_off,
     committed,
     cut_within,
     denied,
     end_of_answer,
-    finished,
+    looks_cut,
     numeral,
     settle,
     supposes,
+    unfinished,
     wonders,
 )
 from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult, ScoringInput
@@ -696,6 +696,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not right and _in_parts(run, known, asked):
         right, conflict = True, False
     reason = f"{last.kind}: {answer[:80]}"
+    if right and last.kind == "concluding sentence" and looks_cut(output):
+        return ScoreResult("abstain", None, last.text, span, f"{reason}, where it may be cut")
     if not right and beyond:
         # The fault of a reference is not the answer's, and whatever answers it, it is one.
         if faulty := [entry for entry in beyond if not evaluable(entry)]:
@@ -767,7 +769,7 @@ def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:
     marked = [(entry, answer) for entry in committed(output) if (answer := _tail(entry))]
     if marked:
         return marked
-    if breaks_off(output, truncated=truncated) or len(output) > MOST_READ:
+    if unfinished(output, truncated=truncated) or len(output) > MOST_READ:
         return []
     end = end_of_answer(output)
     first = after_draft(output, end)
@@ -792,8 +794,6 @@ def _said_alone(body: str) -> str:
 def _concluded(output: str, start: int, end: int) -> list[tuple[Committed, str]]:
     """The last sentence, when it says that it concludes and holds mathematics."""
     line = max(output.rfind("\n", start, end), start - 1) + 1
-    if not finished(output[line:end], alone=line == start):
-        return []
     results = [m.start() for m in _MATH_RE["concludes"].finditer(output, max(line, end - 600), end)]
     if not results:
         return []

@@ -44,16 +44,16 @@ from routeyard.pipelines.label.scorers.reading import (
     after_draft,
     amount,
     bounds,
-    breaks_off,
     committed,
     cut_within,
     declines,
     denied,
     doubted,
     end_of_answer,
-    finished,
+    looks_cut,
     settle,
     supposes,
+    unfinished,
     without_closers,
     wonders,
 )
@@ -75,7 +75,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     values = [value for value, _ in known]
     if marks and not readable:
         return _not_a_number(marks[-1], asked, values)
-    if not marks and breaks_off(output, truncated=asked.truncated):
+    if not marks and unfinished(output, truncated=asked.truncated):
         return ScoreResult("abstain", reason="cut off or looping, and no committed answer")
     if not (readable := readable or _conclusion(output, asked)):
         return ScoreResult("abstain", reason="no committed answer")
@@ -87,6 +87,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     said = output[slice(*span)]
     right = any(_agree(got, said, entry, asked) for entry in known)
     reason = f"{last.kind}: {_shown(got)}"
+    if right and not marks and looks_cut(output):
+        return ScoreResult("abstain", None, said, span, f"{reason}, where the output may be cut")
     listed = output[: span[0]].endswith("\n") and _is_item(got, said, known, asked)
     how = "as the item of a list" * listed or _almost(got, values, said, asked.question)
     if not right and how:
@@ -216,6 +218,8 @@ def _conclusion(output: str, asked: ScoringInput) -> list[tuple[Committed, Quant
     line = text[line_start:]
     if supposes(text) or declines(line) or _RE["program"].search(line):
         return []
+    if _RE["cut"].search(line) or (end < len(output) and looks_cut(text)):
+        return []
     line = _committed_numbers(line, asked.question)
     shown = plain(line)
     numbers = scan(shown)
@@ -224,12 +228,11 @@ def _conclusion(output: str, asked: ScoringInput) -> list[tuple[Committed, Quant
         or (not line_start and _RE["case"].match(line) and _only_a_case(line))
         or _RE["announces"].search(line)
         or _RE["comments"].search(line)
-        or not finished(line, alone=not line_start)
     ):
         return []
     got = _computed(text[:line_start], shown) if "=" not in line else None
     got = got or numeric_answer(line) or _said_of(numbers, shown)
-    if got is None or ("=" not in text and _echoes(got, numbers, asked.question)):
+    if got is None:
         return []
     start += line_start
     return [(Committed("concluding sentence", start, start + len(line), line), got)]
@@ -241,13 +244,6 @@ def _said_of(numbers: list[QuantityMatch], line: str) -> Quantity | None:
         return None
     said = _RE["is"].search(line, numbers[-2].end, numbers[-1].start)
     return numbers[-1].quantity if said else None
-
-
-def _echoes(got: Quantity, numbers: list[QuantityMatch], question: str) -> bool:
-    """Whether a number is the question's, beside another: either may be meant."""
-    asked = {item.quantity.value for item in scan(plain(question)) if item.quantity}
-    said = {number.quantity.value for number in numbers if number.quantity}
-    return got.value in asked and len(said) > 1
 
 
 def _committed_numbers(line: str, question: str | None) -> str:

@@ -27,7 +27,7 @@ from routeyard.pipelines.label.scorers.languages import (
     worded,
 )
 from routeyard.pipelines.label.scorers.patterns import joined, patterns, table
-from routeyard.pipelines.label.scorers.reading import Committed, committed, marks_before
+from routeyard.pipelines.label.scorers.reading import Committed, committed
 
 # Which option a text repeats: word for word, in its first clause, or but for slips of spelling.
 
@@ -160,8 +160,6 @@ SHORT = 60
 
 def commitments(text: str, allowed: str, options: Options) -> list[NamedOption]:
     """What the text commits to, in order; only the weak ones when none is firm."""
-    if only := _said_last(text, allowed):
-        return [only]
     marks = [item for item in committed(text, most=MOST_OPTIONS) if item.kind != "bold"]
     held = (_held(mark, text, allowed, options) for mark in marks)
     results = [item for item in held if item is not None]
@@ -170,20 +168,6 @@ def commitments(text: str, allowed: str, options: Options) -> list[NamedOption]:
     results += [item for item in worded if item.start not in starts]
     results.sort(key=lambda item: item.start)
     return [entry for entry in results if entry.firm] or results
-
-
-def _said_last(text: str, allowed: str) -> NamedOption | None:
-    """The letter that the last sentence states, where nothing in front of it can be a mark.
-
-    Most outputs end so, and their last sentences are the same ones again and again.
-    """
-    last = len(text.rstrip()) - 1
-    start = max(text.rfind(". ", 0, last), text.rfind("\n", 0, last)) + 1
-    if len(text) - start > SHORT or not (result := stated_alone(text[start:], allowed)):
-        return None
-    if marks_before(text, start) or any(map(lowered(text)[:start].__contains__, FIRM)):
-        return None
-    return result._replace(start=result.start + start, end=result.end + start)
 
 
 @lru_cache(maxsize=4096)
@@ -242,6 +226,21 @@ def names_none(text: str) -> bool:
     """Whether a text marks an answer, and the last one is written where no option can be read."""
     marks = [item for item in committed(text, most=MOST_OPTIONS) if item.kind in _SURE]
     return any(not _lists_a(text, mark) for mark in marks[-1:])
+
+
+def beyond(text: str, allowed: str, options: Options) -> NamedOption | None:
+    """The letter that a text marks last as its answer, where there is no such option.
+
+    The first letter of an option's text may stand for that text: "T" for "True".
+    """
+    marks = [item for item in committed(text, most=MOST_OPTIONS) if item.kind != "bold"]
+    letter = _MARKS_RE["only"].fullmatch(marks[-1].text) if marks and options else None
+    if letter is None or letter[1] in allowed or _lists_a(text, marks[-1]):
+        return None
+    if any(content.startswith(letter[1].lower()) for content in options.values()):
+        return None
+    start = marks[-1].start + letter.start(1)
+    return NamedOption(letter[1], start, start + 1, f"{marks[-1].kind}, no such option", True)
 
 
 def _lists_a(text: str, mark: Committed) -> bool:
