@@ -129,9 +129,9 @@ def form_of(raw: str, inflected: bool = False) -> str:
         # Ankara'da: an ending behind a name
         word = (raw[0].isupper() and _ENDING.sub("", word)) or word
     word = word.removesuffix("'s").replace("'", "")
-    if inflected:
-        return word if _month(word) else _stem(word)
-    return _NUMBERS.get(word) or _singular(word)
+    if not inflected:
+        return _NUMBERS.get(word) or _singular(word)
+    return word if _month(word) else (raw.isupper() and _NUMBERS.get(word)) or _stem(word)
 
 
 def _stem(word: str) -> str:

@@ -87,7 +87,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     said = output[slice(*span)]
     right = any(_agree(got, said, entry, asked) for entry in known)
     reason = f"{last.kind}: {_shown(got)}"
-    if right and not marks and looks_cut(output):
+    if right and not marks and looks_cut(output[: last.end]):
         return ScoreResult("abstain", None, said, span, f"{reason}, where the output may be cut")
     listed = output[: span[0]].endswith("\n") and _is_item(got, said, known, asked)
     how = "as the item of a list" * listed or _almost(got, values, said, asked.question)
