@@ -124,7 +124,7 @@ def test_a_weak_mark_counts_where_nothing_firm_is_said() -> None:
     ("text", "letter"),
     [
         ("It says C. New York in the text", "C"),
-        ("I see B) Eternal citty of Paris here", "B"),  # a slip of spelling
+        ("I see B) Eternal citty of Paris here", None),  # a slip of spelling
         ("I see B) Eternal town of London here", None),
         ("C. New York and A. Rome", None),  # discusses both
         ("not C. New York", None),
@@ -175,7 +175,7 @@ def test_the_option_that_a_text_repeats(text: str, letter: str | None) -> None:
         ("It is (A), (B), and (C)", None, None),
         ("B = 5 is true", None, None),
         ("x" * 250 + ". " + "The rest says so. " * 5 + "So D.", "D", "D."),
-        ("What tells against it is (G). " + "The presence of it. " * 25, "G", "G"),
+        ("What tells against it is (G). " + "The presence of it. " * 25, None, None),
     ],
 )
 def test_an_option_in_plain_words(text: str, letters: str | None, said: str | None) -> None:

@@ -289,7 +289,7 @@ _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
 }
 SCORER = Scorer(
     "auto",
-    "15",
+    "16",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
 )

@@ -483,8 +483,6 @@ def another_answer(
         return declined
     if all(map(is_date, accepted)):
         return _other_date([date for item in accepted for date, _, _ in item.dates], answer)
-    if said := _counted_otherwise(accepted, answer, question):
-        return f"another number of {said!r}"
     wanted = {form for item in accepted for form in item.forms} - question
     if _shares(wanted, answer) or _glued(accepted, answer):
         return ""
@@ -518,37 +516,6 @@ def _commits(accepted: Sequence[Text], new: Sequence[Word], short: bool) -> bool
     ):
         return False
     return len(new) <= min(_COMMITS[kind] for kind in kinds)
-
-
-def _counted_otherwise(accepted: Sequence[Text], answer: Text, question: frozenset[str]) -> str:
-    """A word of every reference that is beside another number: "18th century" for the 19th."""
-    values = {form for item in accepted for form in item.forms if is_number(form)}
-    if values & set(answer.forms) or len(set(filter(is_number, answer.forms)) - question) != 1:
-        return ""
-    neighbours = [
-        {(step, other) for step, form, other in _neighbours(text) if is_number(form)}
-        for text in accepted
-    ]
-    wanted = set.intersection(*neighbours) if neighbours else set()
-    other_counts = [
-        other
-        for step, form, other in _neighbours(answer)
-        if (step, other) in wanted and is_number(form) and not _is_rounded(form, values)
-    ]
-    return other_counts[0] if other_counts else ""
-
-
-def _is_rounded(form: str, values: Set[str]) -> bool:
-    said = _value(form)
-    known = [value for item in values if (value := _value(item)) is not None]
-    return said is None or any(_rounded(said, value) for value in known)
-
-
-def _neighbours(text: Text) -> list[tuple[int, str, str]]:
-    """(step, word, the word before or behind it) of each word."""
-    forms = text.forms
-    pairs = list(pairwise(forms))
-    return [(1, a, b) for a, b in pairs] + [(-1, b, a) for a, b in pairs]
 
 
 def _glued(accepted: Sequence[Text], answer: Text) -> bool:
@@ -875,6 +842,13 @@ def _alternative(answer: Text, start: int, end: int, before: str, after: str) ->
     return bool(joined and (either or (named and rivals(first, named[-1]))))
 
 
+def _among_others(answer: Text) -> bool:
+    """Whether the answer is a bare list of short items, of which the reference is one."""
+    items = [item for item in RE["items"].split(answer.folded) if item.strip()]
+    few = 3 if RE["rows"].search(answer.folded) else 4
+    return len(items) >= few and all(len(item.split()) <= 4 for item in items)
+
+
 def _overruled(answer: Text, start: int, end: int, question: frozenset[str]) -> bool:
     """Whether a number or date is only what the answer sets another against.
 
@@ -895,13 +869,6 @@ def _overruled(answer: Text, start: int, end: int, question: frozenset[str]) -> 
     opened = answer.folded.rfind("(", 0, first.start)
     within = opened > answer.folded.rfind(")", 0, first.start)
     return within and any(word.end <= opened for word in others)
-
-
-def _among_others(answer: Text) -> bool:
-    """Whether the answer is a bare list of short items, of which the reference is one."""
-    items = [item for item in RE["items"].split(answer.folded) if item.strip()]
-    few = 3 if RE["rows"].search(answer.folded) else 4
-    return len(items) >= few and all(len(item.split()) <= 4 for item in items)
 
 
 #: Places of one reference that are looked at: an answer that is right names it early.
@@ -967,7 +934,7 @@ def _unglued(answer: Text, inflected: bool) -> Iterable[Text]:
 
 SCORER = Scorer(
     "contains",
-    "8",
+    "9",
     read,
     instruction="Answer in one short sentence.",
     escalate_on="not_correct",

@@ -696,7 +696,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not right and _in_parts(run, known, asked):
         right, conflict = True, False
     reason = f"{last.kind}: {answer[:80]}"
-    if right and last.kind == "concluding sentence" and looks_cut(last.text):
+    if right and last.kind == "concluding sentence" and looks_cut(output[: last.end]):
         return ScoreResult("abstain", None, last.text, span, f"{reason}, where it may be cut")
     if not right and beyond:
         # The fault of a reference is not the answer's, and whatever answers it, it is one.
@@ -828,7 +828,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "15",
+    "16",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

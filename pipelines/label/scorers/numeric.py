@@ -90,7 +90,10 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if right and not marks and looks_cut(output[: last.end]):
         return ScoreResult("abstain", None, said, span, f"{reason}, where the output may be cut")
     listed = output[: span[0]].endswith("\n") and _is_item(got, said, known, asked)
-    how = "as the item of a list" * listed or _almost(got, values, said, asked.question)
+    scaled = _scale(said, asked.question) and any(agree(got, value) for value in values)
+    how = "as the item of a list" if listed else "without its M" if scaled else ""
+    if any(rounds_to(got, value) for value in values):
+        how = "when rounded: the source states no tolerance"
     if not right and how:
         why = f"{reason}, which is a reference {how}"
         return ScoreResult("abstain", None, said, span, why)
@@ -188,14 +191,6 @@ def _agree(
         and bool(_RE["factorial"].fullmatch(said))
         and Quantity(Fraction(factorial(int(got.value)))) == value
     )
-
-
-def _almost(got: Quantity, known: list[Quantity], said: str, question: str) -> str:
-    """In what an unequal number may be meant as a reference; else empty."""
-    if any(rounds_to(got, value) for value in known):
-        return "when rounded: the source states no tolerance"
-    scaled = _scale(said, question) and any(agree(got, value) for value in known)
-    return "without its M" if scaled else ""
 
 
 def _scale(said: str, question: str) -> int:
@@ -297,7 +292,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "15",
+    "16",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import filterfalse
 from typing import NamedTuple
@@ -36,33 +35,6 @@ _TEXT_RE = patterns("option_text")
 
 #: Letter → normalised text of each option.
 Options = Mapping[str, str]
-
-#: How alike the text behind a letter and that letter's option must be, and the lengths of
-#: options for which slips are looked past: in a short one each sign counts.
-_NEAR, _LEAST_NEAR, _MOST_NEAR = 0.9, 20, 400
-
-
-def repeats(said: str, letter: str, contents: Options) -> bool:
-    """Whether `said` begins with the option of that letter, but for slips of spelling.
-
-    With slips it must be nearer to that option than to any other.
-    """
-    content = contents[letter]
-    if (said + " ").startswith(content + " "):
-        return True
-    same_start = said.split(" ", 1)[0] == content.split(" ", 1)[0]  # not "True. …" before it
-    if not same_start or not _LEAST_NEAR <= len(content) <= _MOST_NEAR:
-        return False
-    own = _likeness(said, content)
-    return own >= _NEAR and all(
-        own > _likeness(said, text) for other, text in contents.items() if other != letter
-    )
-
-
-def _likeness(said: str, content: str) -> float:
-    """Share of signs that two texts have in common; 0 where it cannot come near enough."""
-    matcher = SequenceMatcher(None, said[: len(content)], content, autojunk=False)
-    return matcher.ratio() if matcher.quick_ratio() >= _NEAR else 0.0
 
 
 def _most(options: Options) -> int:
@@ -364,7 +336,7 @@ def spelled_out(text: str, options: Options) -> list[NamedOption]:
         letter, (start, end) = match["letter"], match.span()
         content = contents.get(letter, "")
         said = text[end : end + 2 * len(content) + 60] if content else ""
-        if not said or not repeats(normalise(said), letter, contents):
+        if not said or not (normalise(said) + " ").startswith(content + " "):
             continue
         after = end + len(content)
         near = ((max(0, start - 40), start), (after, after + 60))

@@ -670,21 +670,6 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     return tuple(results[-most:])
 
 
-def marks_before(text: str, end: int) -> bool:
-    """Whether `text[:end]` may hold a mark, or what a mark behind it is read by."""
-    lower = lowered(text)
-    head = lower[:end]
-    places = occurrences(lower, (*_MARKS_FIRST, *OTHER.of(lower), *chosen(lower)), end)
-    if _MARKS_RE.hinted("final", head[-16:]) or any(
-        True for _ in _stated(text, places, len(text), [])
-    ):
-        return True
-    enveloped = any(map(head.__contains__, "{<[(~"))
-    return enveloped and (
-        drafts(text, len(text)) != ([], False) or bool(_held(text, len(text), []))
-    )
-
-
 def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     """Answers in envelopes, outside drafts and outside each other."""
     every = [*(objects(text, 0, end) if "{" in text else ()), *elements(text, 0, end)]
