@@ -35,7 +35,7 @@ BENCHMARKS: dict[str, str] = {
     "site": "the site of a planted release: time, memory and size",
     "injections": "answers that dictate their verdict, at a judge that is a real small model",
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
-    "ablate": "rules of the scorers switched off in turn: verdicts that change, and how many were right",
+    "ablate": "each rule of the scorers switched off: verdicts that change, how many are right",
     "audit": "faults put into published matrices that the audit names, or findings of honest ones",
     "honest": "verify over honest releases of every shipped recipe: what is proved, and findings",
     "verified": "what verify takes over a planted honest release of N labels",

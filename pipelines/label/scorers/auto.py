@@ -33,7 +33,12 @@ from routeyard.pipelines.label.scorers.contains import accepted
 from routeyard.pipelines.label.scorers.literal import values_of
 from routeyard.pipelines.label.scorers.patterns import patterns
 from routeyard.pipelines.label.scorers.quantities import measured, number, spoken
-from routeyard.pipelines.label.scorers.reading import committed, short_answer, unfinished
+from routeyard.pipelines.label.scorers.reading import (
+    committed,
+    looks_cut,
+    short_answer,
+    unfinished,
+)
 from routeyard.pipelines.label.scorers.scorer import LETTERS, Scorer, ScoreResult, ScoringInput
 
 _RE = patterns("auto")
@@ -207,7 +212,8 @@ def _closed(asked: ScoringInput, output: str) -> ScoreResult:
     if result is None:
         return ScoreResult("abstain", reason="no answer to compare")
     answer, span, conflict = result
-    named = _named(answer, words)
+    cut = not committed(output) and looks_cut(output)
+    named = None if cut else _named(answer, words)
     if named is None:
         return ScoreResult("abstain", reason=f"names none of {', '.join(words)}: {answer[:60]!r}")
     return ScoreResult.of(named in wanted, output[slice(*span)], span, named, conflict)

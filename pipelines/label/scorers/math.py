@@ -705,7 +705,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             return ScoreResult("error", None, last.text, span, why)
         reason += "; its comparison exceeds a limit of time, memory or size"
         return ScoreResult.of(False, last.text, span, reason, conflict)
-    if not right and _unread(answer) and not any(map(_MATH_RE["worded"].search, known)):
+    if not right and _unread(answer, last.kind) and not any(map(_MATH_RE["worded"].search, known)):
         return ScoreResult("abstain", reason=f"words that are no mathematics: {reason}")
     if conflict:
         reason += "; commits to several answers"
@@ -721,12 +721,15 @@ def _is_bound(output: str, last: Committed, answer: str, question: str) -> bool:
     )
 
 
-def _unread(answer: str) -> bool:
-    """Whether an answer was not read as a whole: words beside its formula, a bracket left open."""
+def _unread(answer: str, kind: str) -> bool:
+    """Whether an answer was not read as a whole: words beside its formula, a bracket left open.
+
+    A box holds the answer and nothing else, in words as well.
+    """
     if answer.count("{") != answer.count("}") or len(_MATH_RE["open"].findall(answer)) % 2:
         return True
-    if _MATH_RE["scaled"].search(answer):
-        return True
+    if kind == "boxed" or _MATH_RE["scaled"].search(answer):
+        return kind != "boxed"
     worded = _MATH_RE["worded"].search(_MATH_RE["group"].sub("", answer)) is not None
     several = len(re.findall(r"\d+", answer)) > 1
     return worded and (

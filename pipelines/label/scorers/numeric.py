@@ -89,12 +89,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     reason = f"{last.kind}: {_shown(got)}"
     if right and not marks and looks_cut(output[: last.end]):
         return ScoreResult("abstain", None, said, span, f"{reason}, where the output may be cut")
-    listed = output[: span[0]].endswith("\n") and _is_item(got, said, known, asked)
-    scaled = _scale(said, asked.question) and any(agree(got, value) for value in values)
-    how = "as the item of a list" if listed else "without its M" if scaled else ""
-    if any(rounds_to(got, value) for value in values):
-        how = "when rounded: the source states no tolerance"
-    if not right and how:
+    if not right and (how := _almost(got, said, output[: span[0]], known, asked)):
         why = f"{reason}, which is a reference {how}"
         return ScoreResult("abstain", None, said, span, why)
     if settled.conflict:
@@ -102,14 +97,22 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     return ScoreResult.of(right, said, span, reason, settled.conflict)
 
 
-def _is_item(
-    got: Quantity, said: str, known: list[tuple[Quantity, Measure | None]], asked: ScoringInput
-) -> bool:
-    """Whether "- 12" on a line is a reference if its dash begins the item of a list."""
-    if not said.startswith("- ") or isinstance(got.value, str):
-        return False
-    turned = replace(got, value=-got.value)
-    return any(_agree(turned, said[2:], item, asked) for item in known)
+def _almost(
+    got: Quantity,
+    said: str,
+    before: str,
+    known: list[tuple[Quantity, Measure | None]],
+    asked: ScoringInput,
+) -> str:
+    """In what an unequal number may be meant as a reference; else empty."""
+    if before.endswith("\n") and said.startswith("- ") and not isinstance(got.value, str):
+        turned = replace(got, value=-got.value)  # the dash of a list's item
+        if any(_agree(turned, said[2:], item, asked) for item in known):
+            return "as the item of a list"
+    if any(rounds_to(got, value) for value, _ in known):
+        return "when rounded: the source states no tolerance"
+    scaled = _scale(said, asked.question) and any(agree(got, value) for value, _ in known)
+    return "without its M" if scaled else ""
 
 
 def _no_value(last: Committed, output: str, asked: ScoringInput) -> str:
