@@ -57,7 +57,8 @@ WORDS = table("open_words")
 _SAME = [(re.compile(rf"\b(?:{row})(?!\d?[^\W\d]|-)"), row.split("|")[-1]) for row in WORDS["same"]]
 #: Words that answer a question alone → whether they affirm.
 VERDICTS = {word: yes for yes in (True, False) for word in WORDS[yes].split()}
-_CASE, _SOFTENED = re.compile(WORDS["case"]), WORDS["softened"]
+_CASE = re.compile(WORDS["case"])
+_SOFTENED: dict[str, str] = WORDS["softened"]
 #: Letters of which a text in an inflecting language has one.
 _INFLECTING = re.compile(WORDS["inflecting"])
 #: 28. 10. 1918
