@@ -71,7 +71,7 @@ class Rule:
     def __getattr__(self, key: str) -> Any:
         """The same of the methods of an expression."""
         value = getattr(self.own, key)
-        nothing = {"finditer": iter(()), "findall": []}.get(key)
+        nothing: Any = {"finditer": (), "findall": []}.get(key)
         return Rule(self.name, value, nothing) if key in _METHODS else value
 
     def sub(self, replacement: Any, text: str, count: int = 0) -> str:
@@ -133,12 +133,12 @@ def answers(data: Path) -> Iterator[Row]:
             asked = ScoringInput(question.replace("⏎", "\n"), (one,), options)
             wanted = "correct" if one == right else "incorrect"
             yield Row("invented", scorer, asked, text.replace("⏎", "\n"), wanted)
-    for scorer, right, wrong, choices in KINDS:
+    for scorer, right, wrong, known in KINDS:
         for _, text in TEXTS if scorer != "literal" else ():
             output = text.replace("{A}", right).replace("{W}", wrong)
             for one, wanted in ((right, "correct"), (wrong, "incorrect")):
                 yield Row(
-                    "invented", scorer, ScoringInput("Which one?", (one,), choices), output, wanted
+                    "invented", scorer, ScoringInput("Which one?", (one,), known), output, wanted
                 )
     for case in case_files.cases():
         if case.wanted in ("correct", "incorrect", "abstain"):
@@ -148,8 +148,10 @@ def answers(data: Path) -> Iterator[Row]:
 def _mmlu_pro(data: Path, most: int) -> Iterator[Judged]:
     import pandas as pd
 
-    queries = pd.read_parquet(data / "mmlu_pro" / "queries.parquet").set_index("question_id")
-    texts = pd.read_parquet(data / "mmlu_pro" / "responses.parquet").sample(most, random_state=7)
+    queries: Any = pd.read_parquet(data / "mmlu_pro" / "queries.parquet")
+    queries = queries.set_index("question_id")
+    texts: Any = pd.read_parquet(data / "mmlu_pro" / "responses.parquet")
+    texts = texts.sample(most, random_state=7)
     for row in texts.itertuples():
         query = queries.loc[row.question_id]
         asked = ScoringInput(query.question, (row.answer_in_run,), tuple(query.options))
@@ -206,7 +208,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _outcome(row: Row) -> str:
     try:
-        return SCORERS.get(row.scorer).score(row.asked, row.output).outcome
+        return str(SCORERS.get(row.scorer).score(row.asked, row.output).outcome)
     except (AttributeError, TypeError, ValueError, IndexError, KeyError, StopIteration):
         return "error"
 
