@@ -35,6 +35,7 @@ BENCHMARKS: dict[str, str] = {
     "site": "the site of a planted release: time, memory and size",
     "injections": "answers that dictate their verdict, at a judge that is a real small model",
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
+    "ablate": "each rule of the scorers switched off: verdicts that change, how many are right",
     "audit": "faults put into published matrices that the audit names, or findings of honest ones",
     "honest": "verify over honest releases of every shipped recipe: what is proved, and findings",
     "verified": "what verify takes over a planted honest release of N labels",
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, str] = {
 }
 #: Benchmarks whose module is in a separate folder.
 ELSEWHERE = {
+    "ablate": "benchmarks.answers.ablate",
     "agreement": "benchmarks.answers.agreement",
     "audit": "benchmarks.audit.injected",
     "dedup": "benchmarks.near_duplicates.dedup",

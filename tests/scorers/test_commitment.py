@@ -6,10 +6,9 @@ import pytest
 
 from routeyard.pipelines.label.scorers.reading import (
     Committed,
-    breaks_off,
     committed,
     cut_within,
-    finished,
+    looks_cut,
     settle,
 )
 
@@ -47,30 +46,9 @@ def test_a_correction_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "off"),
-    [
-        ("So she has 7 apples", False),
-        ("So she has 7 apples for", True),
-        ("The total is 3 +", True),
-        ("It is **7**", False),
-        ("", False),
-        ("one two three four five six seven. " * 8, True),  # runs in circles
-        ("one two three four five six seven. " * 2, False),
-        ("~" * 400, False),  # a rule, and no loop
-        ("ab" * 200, False),
-        ("abc" * 200, True),
-    ],
-)
-def test_what_breaks_off(text: str, off: bool) -> None:
-    assert breaks_off(text) is off
-    assert breaks_off(text, truncated=True)
-
-
-@pytest.mark.parametrize(
     ("line", "alone", "whole"),
     [
         ("", True, False),
-        ("  \n", False, False),
         ("7 apples", True, True),  # all there is, and short
         ("7 apples", False, False),
         ("x" * 60, True, True),
@@ -84,10 +62,13 @@ def test_what_breaks_off(text: str, off: bool) -> None:
         ("so 3 + 4 = $43,500 in all", False, True),
         ("so it is = $43,5", False, False),  # a group of digits that was cut
         ("so 3 + 4 = 7 of the many red apples", False, False),
+        ("So she has 7 apples for", True, False),
+        ("The total is 3 +", True, False),
     ],
 )
 def test_a_line_that_was_written_to_its_end(line: str, alone: bool, whole: bool) -> None:
-    assert finished(line, alone=alone) is whole
+    text = line if alone else f"First we add.\n{line}"
+    assert looks_cut(text) is not whole
 
 
 @pytest.mark.parametrize(

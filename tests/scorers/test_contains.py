@@ -110,7 +110,7 @@ def test_a_denied_or_an_alternative_reference_decides_nothing(
         ("s", "Paris's", "abstain"),  # one letter occurs in any text
         ("The Who", "The Who", "correct"),  # nothing but words without content
         ("The Who", "Those who can.", "abstain"),
-        ("Himalayas", "It is part of the Himalayan range.", "correct"),
+        ("Himalayas", "It is part of the Himalayan range.", "abstain"),  # as Austria, Australia
         ("Einstein", "巴黎", "abstain"),  # another script
         ("Paris", "I'm sorry, but I couldn't find any information about it.", "incorrect"),
         ("Paris", "", "abstain"),
@@ -216,3 +216,47 @@ def test_case_is_no_other_answer() -> None:
     cases = (str, str.lower, str.upper, str.title)
     for reference, given, said in product(references, cases, cases):
         assert outcome(given(reference), said(reference)) == "correct", (given, said, reference)
+
+
+CONFUSABLE = [
+    line.split(" ¦ ")
+    for line in Path(__file__).with_name("confusable.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+
+
+def test_what_is_easily_confused_is_never_correct() -> None:
+    assert len(CONFUSABLE) >= 200
+    slavic = ("Co je správně?", "Как это называется?")
+    sentences = ("{}", "It is {}.", "The answer is {}.", "Answer: **{}**", "To je {}.")
+    for one, other in CONFUSABLE:
+        questions = ("Which one is it?", *(() if f"{one}{other}".isascii() else slavic))
+        for question, sentence, scorer in product(questions, sentences, ("contains", "em", "auto")):
+            read = SCORERS.get(scorer).score
+            for reference, said in ((one, other), (other, one)):
+                if reference.casefold() in said.casefold():
+                    continue  # "Guinea" is a word of "Equatorial Guinea"
+                result = read(ScoringInput(question, (reference,)), sentence.format(said))
+                assert result.outcome != "correct", (scorer, reference, said, result.reason)
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "output", "wanted"),
+    [
+        ("Kde se narodil?", "Malé Svatoňovice", "Narodil se v Malých Svatoňovicích.", "correct"),
+        ("Jaké je hlavní město Česka?", "Praha", "Sídlí v Praze.", "correct"),
+        ("Jaké je hlavní město Česka?", "Praha", "Sídlí v Brně.", "incorrect"),
+        ("Kdo napsal R.U.R.?", "Karel Čapek", "Drama bylo napsáno Karlem Čapkem.", "correct"),
+        ("Kdo napsal R.U.R.?", "Karel Čapek", "Hru napsal Josef Kajetán Tyl.", "incorrect"),
+        ("Kdy vznikla republika?", "28. října 1918", "Vznikla 28. 10. 1918.", "correct"),
+        ("Kdy vznikla republika?", "28. října 1918", "V červenci 1919.", "incorrect"),
+        ("Ve kterém státě leží Lagos?", "Nigérie", "Leží v Nigérii.", "correct"),
+        ("Где родился Пушкин?", "Москва", "Пушкин родился в Москве.", "correct"),
+        ("Где родился Пушкин?", "Москва", "Пушкин родился в Киеве.", "incorrect"),
+        ("Kolik krajů má Česko?", "14", "Česko má 12 krajů.", "incorrect"),
+    ],
+)
+def test_an_ending_of_case_is_no_other_word(
+    question: str, reference: str, output: str, wanted: str
+) -> None:
+    assert outcome(reference, output, question) == wanted

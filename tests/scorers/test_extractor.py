@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,20 @@ from routeyard.pipelines.label.scorers.reading import committed
 from routeyard.pipelines.label.scorers.scorer import ScoreResult, ScoringInput
 
 LANGUAGES = table("languages")
-EXAMPLES = [
-    *((name, *example) for name, row in LANGUAGES.items() for example in row["examples"]),
-    *(("envelope", *example) for example in table("envelopes")["examples"]),
-]
+
+
+def _examples() -> list[tuple[str, str | None, str]]:
+    found, name = [], ""
+    for line in Path(__file__).with_name("examples.txt").read_text("utf-8").splitlines():
+        if line.startswith("== "):
+            name = line[3:]
+        elif " ¦ " in line and name:
+            answer, _, text = line.partition(" ¦ ")
+            found.append((name, answer.strip() or None, text.replace("⏎", "\n")))
+    return found
+
+
+EXAMPLES = _examples()
 
 
 def read(
@@ -47,8 +58,8 @@ def test_every_language_states_and_denies() -> None:
     assert NOUNS.keys() - named <= {
         one for row in LANGUAGES.values() for one in row.get("choose", ())
     }
-    for name, row in LANGUAGES.items():
-        answers = [answer for answer, _ in row["examples"]]
+    for name in LANGUAGES:
+        answers = [answer for language, answer, _ in EXAMPLES if language == name]
         assert len(set(answers)) > 1, f"{name}: an example of a denial is missing"
         assert None in answers
 
@@ -161,9 +172,8 @@ REASONS = {
 }
 STATED = [
     (name, text)
-    for name, row in LANGUAGES.items()
-    for answer, text in row["examples"]
-    if answer == "8" and text.count("8") == 1
+    for name, answer, text in EXAMPLES
+    if name in LANGUAGES and answer == "8" and text.count("8") == 1
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.label.scorers.mcq import read
+from routeyard.pipelines.label.scorers.mcq import SCORER, read
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 CITIES = ("Rome", "Paris", "New York", "York", "none of these")
@@ -56,7 +56,6 @@ def test_reads_the_option(output: str, letter: str) -> None:
         "I do not know.",
         "The answer is a matter of taste.",  # "a" is an article
         "The answer is I think hard to find.",  # "I" is a pronoun
-        "The answer is (J).",  # no such option
         "We take vitamin B and vitamin C",  # letters that are no commitment
         "The answer is not B",
         "Options:\nA. Rome\nB. Paris",  # merely repeats the options
@@ -80,3 +79,21 @@ def test_several_options_in_one_breath_are_contested_and_none_is_extracted() -> 
     assert reading.span is not None
     both = read(ScoringInput("Which?", ("A", "B"), CITIES), "The answers are A and B.")
     assert (both.outcome, both.extracted, both.conflict) == ("correct", "AB", False)
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome"),
+    [
+        ("The answer is (E).", "incorrect"),
+        ("Answer: E", "incorrect"),
+        ("So we get \\boxed{F}.", "incorrect"),
+        ('{"reasoning": "none fits", "answer": "E"}', "incorrect"),
+        ("The answer is (E). Wait, the answer is (B).", "correct"),
+        ("The answer is E. coli.", "abstain"),
+        ("Answer: T", "abstain"),  # "true"
+        ("The answer is not (E).", "abstain"),
+    ],
+)
+def test_an_option_that_does_not_exist_is_wrong(output: str, outcome: str) -> None:
+    asked = ScoringInput("Which?", ("B",), ("true", "gold", "silver", "lead"))
+    assert SCORER.score(asked, output).outcome == outcome

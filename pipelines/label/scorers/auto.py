@@ -33,7 +33,12 @@ from routeyard.pipelines.label.scorers.contains import accepted
 from routeyard.pipelines.label.scorers.literal import values_of
 from routeyard.pipelines.label.scorers.patterns import patterns
 from routeyard.pipelines.label.scorers.quantities import measured, number, spoken
-from routeyard.pipelines.label.scorers.reading import breaks_off, committed, short_answer
+from routeyard.pipelines.label.scorers.reading import (
+    committed,
+    looks_cut,
+    short_answer,
+    unfinished,
+)
 from routeyard.pipelines.label.scorers.scorer import LETTERS, Scorer, ScoreResult, ScoringInput
 
 _RE = patterns("auto")
@@ -98,7 +103,7 @@ def _in_prose(output: str) -> bool:
     said = output.strip().rstrip(".")
     bare = _RE["number"].fullmatch(said) or committed(output) or _RE["worked"].search(output)
     bare = bare or _RE["concludes"].match(said.rpartition("\n")[2])
-    return not (bare or _RE["code"].search(output) or breaks_off(output))
+    return not (bare or _RE["code"].search(output) or unfinished(output))
 
 
 def _unwrapped(reference: str) -> str:
@@ -207,7 +212,8 @@ def _closed(asked: ScoringInput, output: str) -> ScoreResult:
     if result is None:
         return ScoreResult("abstain", reason="no answer to compare")
     answer, span, conflict = result
-    named = _named(answer, words)
+    cut = not committed(output) and looks_cut(output)
+    named = None if cut else _named(answer, words)
     if named is None:
         return ScoreResult("abstain", reason=f"names none of {', '.join(words)}: {answer[:60]!r}")
     return ScoreResult.of(named in wanted, output[slice(*span)], span, named, conflict)
@@ -289,7 +295,7 @@ _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
 }
 SCORER = Scorer(
     "auto",
-    "15",
+    "16",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
 )

@@ -54,9 +54,15 @@ _ENDING = re.compile(r"(?<=\w{3})'(?!s$)\w{1,5}$")
 _LATIN = re.compile("([A-Za-zͰ-ϿЀ-ӿ])[\u0300-\u036f]+")
 _LETTERS = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i"})
 WORDS = table("open_words")
-_SAME = [(re.compile(rf"\b(?:{row})(?![\w-])"), row.split("|")[-1]) for row in WORDS["same"]]
+_SAME = [(re.compile(rf"\b(?:{row})(?!\d?[^\W\d]|-)"), row.split("|")[-1]) for row in WORDS["same"]]
 #: Words that answer a question alone → whether they affirm.
 VERDICTS = {word: yes for yes in (True, False) for word in WORDS[yes].split()}
+_CASE = re.compile(WORDS["case"])
+_SOFTENED: dict[str, str] = WORDS["softened"]
+#: Letters of which a text in an inflecting language has one.
+_INFLECTING = re.compile(WORDS["inflecting"])
+#: 28. 10. 1918
+_SPACED_DATE = re.compile(r"\b(\d{1,2})\.\s(\d{1,2})\.\s(\d{4})\b")
 _TENS = frozenset(str(10 * n) for n in range(2, 10))
 
 
@@ -77,7 +83,7 @@ def fold(text: str) -> str:
         text = unicodedata.normalize("NFC", text)
     for pattern, item in _SAME:
         text = pattern.sub(item, text)
-    return text
+    return _SPACED_DATE.sub(r"\1.\2.\3", text)
 
 
 def _words_folded(rows: Iterable[str]) -> frozenset[str]:
@@ -90,12 +96,12 @@ _NUMBERS = {word: str(value) for word, value in WORDS["numbers"].items()}
 
 
 @lru_cache(maxsize=8192)
-def words(text: str) -> tuple[Word, ...]:
+def words(text: str, inflected: bool = False) -> tuple[Word, ...]:
     """The words with content, of a text that went through `fold`."""
     results: list[Word] = []
     for match in _WORD.finditer(text):
         raw = match[0]
-        form = form_of(raw)
+        form = form_of(raw, inflected)
         if not form or form in EMPTY:
             continue
         before = results[-1] if results else None
@@ -111,8 +117,8 @@ def words(text: str) -> tuple[Word, ...]:
     return tuple(results)
 
 
-def form_of(raw: str) -> str:
-    """A word of a folded text as it is compared."""
+def form_of(raw: str, inflected: bool = False) -> str:
+    """A word of a folded text as it is compared; of an inflecting language, its stem."""
     word = raw.casefold().replace("’", "'")
     word = word.replace("−", "-")
     if is_number(word):
@@ -124,7 +130,19 @@ def form_of(raw: str) -> str:
         # Ankara'da: an ending behind a name
         word = (raw[0].isupper() and _ENDING.sub("", word)) or word
     word = word.removesuffix("'s").replace("'", "")
-    return _NUMBERS.get(word) or _singular(word)
+    if not inflected:
+        return _NUMBERS.get(word) or _singular(word)
+    return word if _month(word) else (raw.isupper() and _NUMBERS.get(word)) or _stem(word)
+
+
+def _stem(word: str) -> str:
+    """The word without an ending of Slavic case, and with one form of what changes before it."""
+    ending = _CASE.search(word) if len(word) > 3 and word not in EMPTY else None
+    if ending is None or word in VERDICTS:
+        return word
+    stem = word[: ending.start()]
+    stem = stem[:-1] + _SOFTENED.get(stem[-1], stem[-1])  # Praha, Praze
+    return stem[:-2] + stem[-1] if len(stem) > 4 and stem[-2] == "e" else stem  # Karel, Karla
 
 
 def _singular(word: str) -> str:
@@ -134,6 +152,10 @@ def _singular(word: str) -> str:
     if len(word) > 4 and word.endswith("es") and word[-3] in "sxzh":
         return word[:-2]
     return word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] not in "su" else word
+
+
+#: What tells a name from the one without it, which is no family name: North Korea, Lake Michigan.
+_APART = {form for word in _words_folded(WORDS["apart"]) for form in (word, _stem(word))}
 
 
 def forms(text: str) -> list[str]:
@@ -266,9 +288,9 @@ class Text(NamedTuple):
     letters: str
 
 
-def text_of(raw: str, *, titles: bool = True) -> Text:
+def text_of(raw: str, *, titles: bool = True, inflected: bool = False) -> Text:
     folded = fold(raw)
-    tokens = words(folded)
+    tokens = words(folded, inflected)
     if not titles:
         tokens = tuple(word for word in tokens if word.form not in TITLES) or tokens
     text = tuple(word.form for word in tokens)
@@ -276,12 +298,13 @@ def text_of(raw: str, *, titles: bool = True) -> Text:
 
 
 @lru_cache(maxsize=8192)
-def accepted(reference: str) -> tuple[Text, ...]:
+def accepted(reference: str, inflected: bool = False) -> tuple[Text, ...]:
     """A reference, the same without and within its brackets, and the parts between its `or`s."""
     parts = [reference, *RE["or"].split(reference)]
     parts += [RE["bracketed"].sub(" ", reference), *RE["bracketed"].findall(reference)]
     parts += RE["placed"].findall(reference)
-    result = (text_of(part, titles=False) for part in dict.fromkeys(parts))
+    every = dict.fromkeys(parts)
+    result = (text_of(part, titles=False, inflected=inflected) for part in every)
     return tuple(item for item in result if item.folded.strip())
 
 
@@ -369,14 +392,10 @@ def loosely(
     wanted, said, n = reference.forms, answer.forms, len(reference.forms)
     if not n or not _has_other_forms(reference):
         return
-    names = all(word.name for word in reference.words)
+    if n == 1:
+        return
     numbers = set(filter(is_number, wanted))
     own = set(wanted) - question
-    if n == 1:
-        for place, word in enumerate(answer.words):
-            if names and word.name and _same_stem(word.form, wanted[0]):
-                yield place, place + 1, "the name in another form"
-        return
     for place, form in enumerate(said):
         near = set(said[max(0, place - n - 2) : place + n + 3])
         if form == wanted[-1] and len(own) > 1 and near.issuperset(wanted):
@@ -414,16 +433,12 @@ def _is_last_name(reference: Text, answer: Text, question: frozenset[str]) -> bo
     """Whether an answer says nothing new but a name's last word, and others of its words."""
     new = [word for word in answer.words if word.form not in question]
     return (
-        reference.words[-1].name
+        _APART.isdisjoint(reference.forms[:-1])
+        and reference.words[-1].name
         and reference.forms[-1] not in question
         and len(new) <= 3
         and all(word.name and word.form in reference.forms for word in new)
     )
-
-
-def _same_stem(form: str, name: str) -> bool:
-    """Whether two long names begin alike and end in an ending: Himalayan, Himalayas."""
-    return len(name) > 5 and form[:5] == name[:5] and abs(len(form) - len(name)) < 3
 
 
 def _same_person(name: Sequence[str], said: Sequence[str], last: int) -> bool:
@@ -443,19 +458,24 @@ def _same_person(name: Sequence[str], said: Sequence[str], last: int) -> bool:
 #: Whole numbers below it are counts and years.
 _YEARS = 2200
 #: Words with content, not in the question, up to which an answer that shares no word with a
-#: reference of this kind is another answer and not the same one in other words.
-_COMMITS = {"names": 400, "number": 60, "name": 60, "phrase": 13}
+#: reference of this kind is another answer. A phrase may be said in other words: only an answer
+#: that is marked, or as short as `_SHORT` words, is another one.
+_COMMITS = {"names": 400, "number": 60, "name": 60, "phrase": 13, "signs": 13}
+_SHORT = 3
 
 
 def _another_kind(reference: Text) -> str:
     if any(is_number(form) for form in reference.forms):
         return "number"
     if not all(word.name for word in reference.words):
-        return "phrase"
+        cased = reference.folded.lower() != reference.folded.upper()
+        return "phrase" if cased else "signs"  # of a script without capitals: a name, perhaps
     return "names" if len(reference.words) > 1 else "name"
 
 
-def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[str]) -> str:
+def another_answer(
+    accepted: Sequence[Text], answer: Text, question: frozenset[str], marked: bool
+) -> str:
     """What the answer says in place of any reference; empty where it may say the same."""
     new = [word for word in answer.words if word.form not in question]
     if not new or not _same_script(accepted, new):
@@ -464,12 +484,12 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
         return declined
     if all(map(is_date, accepted)):
         return _other_date([date for item in accepted for date, _, _ in item.dates], answer)
-    if said := _counted_otherwise(accepted, answer, question):
-        return f"another number of {said!r}"
     wanted = {form for item in accepted for form in item.forms} - question
     if _shares(wanted, answer) or _glued(accepted, answer):
         return ""
-    return f"{new[0].form!r} … shares no word with a reference" if _commits(accepted, new) else ""
+    short = marked or len(answer.words) <= _SHORT
+    commits = _commits(accepted, new, short)
+    return f"{new[0].form!r} … shares no word with a reference" if commits else ""
 
 
 def _declines(accepted: Sequence[Text], answer: Text, new: Sequence[Word]) -> str:
@@ -487,43 +507,16 @@ def _declines(accepted: Sequence[Text], answer: Text, new: Sequence[Word]) -> st
     return "the answer says that it knows none" if none or not RE["concedes"].search(said) else ""
 
 
-def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
+def _commits(accepted: Sequence[Text], new: Sequence[Word], short: bool) -> bool:
     """Whether words so few are an answer of the references' kinds, and of numbers another one."""
     kinds = {_another_kind(item) for item in accepted}
-    if "number" in kinds and not _other_number(accepted, new):
+    if any(len(item.letters) == 1 and item.letters.isalpha() for item in accepted):
+        return False  # a letter that the answer may have in any word
+    if ("number" in kinds and not _other_number(accepted, new)) or (
+        kinds == {"phrase"} and not short
+    ):
         return False
     return len(new) <= min(_COMMITS[kind] for kind in kinds)
-
-
-def _counted_otherwise(accepted: Sequence[Text], answer: Text, question: frozenset[str]) -> str:
-    """A word of every reference that is beside another number: "18th century" for the 19th."""
-    values = {form for item in accepted for form in item.forms if is_number(form)}
-    if values & set(answer.forms) or len(set(filter(is_number, answer.forms)) - question) != 1:
-        return ""
-    neighbours = [
-        {(step, other) for step, form, other in _neighbours(text) if is_number(form)}
-        for text in accepted
-    ]
-    wanted = set.intersection(*neighbours) if neighbours else set()
-    other_counts = [
-        other
-        for step, form, other in _neighbours(answer)
-        if (step, other) in wanted and is_number(form) and not _is_rounded(form, values)
-    ]
-    return other_counts[0] if other_counts else ""
-
-
-def _is_rounded(form: str, values: Set[str]) -> bool:
-    said = _value(form)
-    known = [value for item in values if (value := _value(item)) is not None]
-    return said is None or any(_rounded(said, value) for value in known)
-
-
-def _neighbours(text: Text) -> list[tuple[int, str, str]]:
-    """(step, word, the word before or behind it) of each word."""
-    forms = text.forms
-    pairs = list(pairwise(forms))
-    return [(1, a, b) for a, b in pairs] + [(-1, b, a) for a, b in pairs]
 
 
 def _glued(accepted: Sequence[Text], answer: Text) -> bool:
@@ -660,7 +653,6 @@ class Wanted(NamedTuple):
         bound: It may be a bound.
         past: It may be what was so.
         end: It is the end of a span.
-        offered: The two names between which it asks to choose, as words.
         supposing: A word of the question begins suppositions elsewhere: "I Can Only Imagine".
     """
 
@@ -674,10 +666,10 @@ class Wanted(NamedTuple):
     offered: tuple[tuple[frozenset[str], frozenset[str]], ...]
 
 
-def wanted_of(question: str, references: Sequence[Text]) -> Wanted:
+def wanted_of(question: str, references: Sequence[Text], inflected: bool) -> Wanted:
     folded = fold(question)
     return Wanted(
-        frozenset(word.form for word in words(folded)),
+        frozenset(word.form for word in words(folded, inflected)),
         frozenset(_SAID.findall(folded.casefold())),
         frozenset(form for reference in references for form in reference.forms),
         any(map(RE["bound"].search, (folded, *(reference.folded for reference in references)))),
@@ -851,6 +843,13 @@ def _alternative(answer: Text, start: int, end: int, before: str, after: str) ->
     return bool(joined and (either or (named and rivals(first, named[-1]))))
 
 
+def _among_others(answer: Text) -> bool:
+    """Whether the answer is a bare list of short items, of which the reference is one."""
+    items = [item for item in RE["items"].split(answer.folded) if item.strip()]
+    few = 3 if RE["rows"].search(answer.folded) else 4
+    return len(items) >= few and all(len(item.split()) <= 4 for item in items)
+
+
 def _overruled(answer: Text, start: int, end: int, question: frozenset[str]) -> bool:
     """Whether a number or date is only what the answer sets another against.
 
@@ -873,13 +872,6 @@ def _overruled(answer: Text, start: int, end: int, question: frozenset[str]) -> 
     return within and any(word.end <= opened for word in others)
 
 
-def _among_others(answer: Text) -> bool:
-    """Whether the answer is a bare list of short items, of which the reference is one."""
-    items = [item for item in RE["items"].split(answer.folded) if item.strip()]
-    few = 3 if RE["rows"].search(answer.folded) else 4
-    return len(items) >= few and all(len(item.split()) <= 4 for item in items)
-
-
 #: Places of one reference that are looked at: an answer that is right names it early.
 _PLACES = 8
 
@@ -892,25 +884,29 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if result is None:
         return ScoreResult("abstain", reason="no answer to compare")
     value, span, conflict = result
-    outcome, reason = compared(asked, value)
+    outcome, reason = compared(asked, value, span, output)
     said = output[slice(*span)]
     if outcome == "abstain":
         return ScoreResult("abstain", None, said, span, reason, conflict)
     return ScoreResult.of(outcome == "correct", said, span, reason, conflict)
 
 
-def compared(asked: ScoringInput, raw: str) -> tuple[Outcome, str]:
-    """`correct`, `incorrect` or `abstain` for the answer as it is written, and why."""
-    references = [item for reference in asked.references for item in accepted(reference)]
-    answer = text_of(raw)
+def compared(
+    asked: ScoringInput, raw: str, span: tuple[int, int], output: str
+) -> tuple[Outcome, str]:
+    """`correct`, `incorrect` or `abstain` for the answer `output[slice(*span)]`, and why."""
+    marked = "answer_in" in asked.metadata or span[1] - span[0] < len(output.strip(" \n.\"'*"))
+    inflected = _INFLECTING.search(f"{asked.question} {raw}") is not None
+    references = [item for said in asked.references for item in accepted(said, inflected)]
+    answer = text_of(raw, inflected=inflected)
     if any(bare(item) == bare(answer) != "" for item in references):
         return "correct", "the whole answer"
     if all(len(item.forms) == 1 and item.forms[0] in VERDICTS for item in references):
         return _yes_or_no(references, answer)
     doubts = ""
     known = [date for item in references for date, _, _ in item.dates]
-    wanted = wanted_of(asked.question, references)
-    for text in (answer, *_unglued(answer)):
+    wanted = wanted_of(asked.question, references, inflected)
+    for text in (answer, *_unglued(answer, inflected)):
         for reference in (item for item in references if has_letters(item, text)):
             places = named(reference, text, known) or loosely(reference, text, wanted.question)
             for start, end, how in islice(places, _PLACES):
@@ -919,7 +915,7 @@ def compared(asked: ScoringInput, raw: str) -> tuple[Outcome, str]:
                     return "correct", f"{how}: {reference.folded[:80]!r}"
     if doubts:
         return "abstain", doubts
-    reason = another_answer(references, answer, wanted.question)
+    reason = another_answer(references, answer, wanted.question, marked)
     return ("incorrect", reason) if reason else ("abstain", "neither the reference nor another")
 
 
@@ -932,14 +928,14 @@ def _yes_or_no(references: Sequence[Text], answer: Text) -> tuple[Outcome, str]:
     return "correct" if right else "incorrect", f"begins with {answer.forms[0]!r}"
 
 
-def _unglued(answer: Text) -> Iterable[Text]:
+def _unglued(answer: Text, inflected: bool) -> Iterable[Text]:
     parted = unglued(answer.folded)
-    return [text_of(parted)] if parted != answer.folded else []
+    return [text_of(parted, inflected=inflected)] if parted != answer.folded else []
 
 
 SCORER = Scorer(
     "contains",
-    "8",
+    "9",
     read,
     instruction="Answer in one short sentence.",
     escalate_on="not_correct",

@@ -63,7 +63,10 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     words = len(extracted.split())
     if words > SHORT and words == len(output.split()):
         reason = f"{words} words without a marked short answer"
-    elif _other_signs(asked.references, extracted) or compared(asked, extracted)[0] == "incorrect":
+    elif (
+        _other_signs(asked.references, extracted)
+        or compared(asked, extracted, strict.span, output)[0] == "incorrect"
+    ):
         return strict
     else:
         reason = f"{strict.reason}, but may be one in other words"
@@ -82,9 +85,9 @@ def _letters(text: str) -> list[str]:
 
 SCORER = Scorer(
     "em",
-    "13",
+    "14",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
     escalate_on="not_correct",
 )
-STRICT = replace(SCORER, name="em_strict", version="8", read=read_strictly)
+STRICT = replace(SCORER, name="em_strict", version="9", read=read_strictly)

@@ -38,15 +38,15 @@ from routeyard.pipelines.label.scorers.reading import (
     adjacent,
     after_draft,
     bounds,
-    breaks_off,
     committed,
     cut_within,
     denied,
     end_of_answer,
-    finished,
+    looks_cut,
     numeral,
     settle,
     supposes,
+    unfinished,
     wonders,
 )
 from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult, ScoringInput
@@ -696,6 +696,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not right and _in_parts(run, known, asked):
         right, conflict = True, False
     reason = f"{last.kind}: {answer[:80]}"
+    if right and last.kind == "concluding sentence" and looks_cut(output[: last.end]):
+        return ScoreResult("abstain", None, last.text, span, f"{reason}, where it may be cut")
     if not right and beyond:
         # The fault of a reference is not the answer's, and whatever answers it, it is one.
         if faulty := [entry for entry in beyond if not evaluable(entry)]:
@@ -703,7 +705,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             return ScoreResult("error", None, last.text, span, why)
         reason += "; its comparison exceeds a limit of time, memory or size"
         return ScoreResult.of(False, last.text, span, reason, conflict)
-    if not right and _unread(answer) and not any(map(_MATH_RE["worded"].search, known)):
+    if not right and _unread(answer, last.kind) and not any(map(_MATH_RE["worded"].search, known)):
         return ScoreResult("abstain", reason=f"words that are no mathematics: {reason}")
     if conflict:
         reason += "; commits to several answers"
@@ -719,12 +721,15 @@ def _is_bound(output: str, last: Committed, answer: str, question: str) -> bool:
     )
 
 
-def _unread(answer: str) -> bool:
-    """Whether an answer was not read as a whole: words beside its formula, a bracket left open."""
+def _unread(answer: str, kind: str) -> bool:
+    """Whether an answer was not read as a whole: words beside its formula, a bracket left open.
+
+    A box holds the answer and nothing else, in words as well.
+    """
     if answer.count("{") != answer.count("}") or len(_MATH_RE["open"].findall(answer)) % 2:
         return True
-    if _MATH_RE["scaled"].search(answer):
-        return True
+    if kind == "boxed" or _MATH_RE["scaled"].search(answer):
+        return kind != "boxed"
     worded = _MATH_RE["worded"].search(_MATH_RE["group"].sub("", answer)) is not None
     several = len(re.findall(r"\d+", answer)) > 1
     return worded and (
@@ -767,7 +772,7 @@ def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:
     marked = [(entry, answer) for entry in committed(output) if (answer := _tail(entry))]
     if marked:
         return marked
-    if breaks_off(output, truncated=truncated) or len(output) > MOST_READ:
+    if unfinished(output, truncated=truncated) or len(output) > MOST_READ:
         return []
     end = end_of_answer(output)
     first = after_draft(output, end)
@@ -792,8 +797,6 @@ def _said_alone(body: str) -> str:
 def _concluded(output: str, start: int, end: int) -> list[tuple[Committed, str]]:
     """The last sentence, when it says that it concludes and holds mathematics."""
     line = max(output.rfind("\n", start, end), start - 1) + 1
-    if not finished(output[line:end], alone=line == start):
-        return []
     results = [m.start() for m in _MATH_RE["concludes"].finditer(output, max(line, end - 600), end)]
     if not results:
         return []
@@ -828,7 +831,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "15",
+    "16",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

@@ -34,6 +34,7 @@ from routeyard.pipelines.label.scorers.option_marks import (
     SHORT,
     NamedOption,
     Options,
+    beyond,
     commitments,
     contradicts,
     equal,
@@ -50,14 +51,15 @@ from routeyard.pipelines.label.scorers.reading import (
     SIGNS,
     WORDS,
     after_draft,
-    breaks_off,
     calls,
+    dangles,
     declines,
     doubted,
     end_of_answer,
     option,
     retracts,
     supposes,
+    unfinished,
 )
 from routeyard.pipelines.label.scorers.scorer import (
     LETTERS,
@@ -95,12 +97,7 @@ def plainly(text: str, allowed: str) -> tuple[str, int, int] | None:
         _PLAIN_RE["sentence"].finditer(body, len(body) - PLAIN_OPTION_SHORT, len(body) - 1)
     )
     result = sentences and _named(body, sentences[-1].end(), allowed, chosen_only=True)
-    if result:
-        return result
-    named = {*_PLAIN_RE["in_brackets"].findall(body)}
-    only = len(named) == 1 and named <= {*allowed}  # the only one in brackets
-    match = _PLAIN_RE["is_one"].search(body) if only else None
-    return (match["letter"], *match.span("letter")) if match else None
+    return result or None
 
 
 def _mentions(
@@ -287,10 +284,6 @@ _MCQ_RE = worded("mcq")
 #: How many letters count when a query lists no choices (MMLU-Pro has up to ten).
 DEFAULT_LETTERS = 10
 
-#: A response that broke off among more commitments than this, to three options or more, had
-#: settled on none; so had one among fewer that went away from its first.
-_CIRCLE, _SHORT_CIRCLE = 8, 3
-
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the option of `output` and compares it with the reference letters."""
@@ -306,8 +299,11 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         whole, shift = _readable(output)
         bare_output, text = _marked(whole[: end_of_answer(whole)], allowed, options)
     doubt = _refusal(text, bare_output) if bare_output or not asked.unmarked else ""
-    if not bare_output and not doubt and not breaks_off(whole, truncated=truncated):
+    cut = unfinished(whole, truncated=truncated) or dangles(whole)
+    if not bare_output and not doubt and not cut:
         bare_output = spelled_out(text, options) or _plain(text, allowed, asked.unmarked)
+    if not bare_output and (other := beyond(text, allowed, options)):
+        bare_output, doubt = [other], ""
     if doubt or not bare_output:
         return ScoreResult("abstain", reason=doubt or "no option is named")
     last = bare_output[-1]
@@ -315,9 +311,6 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
     conflict = _conflicting(bare_output, text)
-    if conflict and _circling(bare_output) and breaks_off(whole, truncated=truncated):
-        why = "runs in circles through several options"
-        return ScoreResult("abstain", reason=why, conflict=True)
     result = _compared(bare_output, wanted, text, conflict=conflict)
     if shift and result.span is not None:
         return replace(result, span=(result.span[0] + shift, result.span[1] + shift))
@@ -327,9 +320,6 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 def _marked(text: str, allowed: str, options: Options) -> tuple[list[NamedOption], str]:
     """The options that marks name, else a bare one; and the text up to an invented question."""
     result = commitments(text, allowed, options)
-    if len(result) > 1:
-        text = text[: _next_options(text, result[0].end, options)]
-        return [item for item in result if item.end <= len(text)], text
     return result or _bare_output(text, allowed, options), text
 
 
@@ -369,17 +359,6 @@ def _readable(output: str) -> tuple[str, int]:
     return text, shift
 
 
-def _next_options(text: str, start: int, options: Options) -> int:
-    """Where, behind an answer, an invented next question lists its options; else the end."""
-    ours = list(options.values())[:2]
-    for match in _MCQ_RE["list"].finditer(text, start) if len(ours) == 2 else ():
-        said = [normalise(match["a"]), normalise(match["b"])]
-        alike = any(a.startswith(b) or b.startswith(a) for a, b in zip(said, ours, strict=True))
-        if not alike and not _MCQ_RE["explains"].search(match[0]):
-            return match.start()
-    return len(text)
-
-
 def _plain(text: str, allowed: str, unmarked: bool) -> list[NamedOption]:
     open_ = declines(text[-200:]) or (not unmarked and supposes(text))
     named = None if open_ else plainly(text, allowed)
@@ -408,11 +387,6 @@ def _refusal(text: str, options: list[NamedOption]) -> str:
         return "says that no option is the answer"
     cannot = _MCQ_RE["cannot"].search(text, max(last.end, len(text) - 200))
     return "says that it cannot answer" if cannot else ""
-
-
-def _circling(options: list[NamedOption]) -> bool:
-    most = _SHORT_CIRCLE if options[-1].letters != options[0].letters else _CIRCLE
-    return len(options) > most and len({item.letters for item in options[-_CIRCLE:]}) > 2
 
 
 def _bare_output(text: str, allowed: str, options: Options) -> list[NamedOption]:
@@ -490,7 +464,7 @@ def _question(choices: tuple[str, ...], references: tuple[str, ...]) -> tuple[Op
 
 SCORER = Scorer(
     "mcq",
-    "14",
+    "15",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

@@ -44,16 +44,16 @@ from routeyard.pipelines.label.scorers.reading import (
     after_draft,
     amount,
     bounds,
-    breaks_off,
     committed,
     cut_within,
     declines,
     denied,
     doubted,
     end_of_answer,
-    finished,
+    looks_cut,
     settle,
     supposes,
+    unfinished,
     without_closers,
     wonders,
 )
@@ -75,7 +75,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     values = [value for value, _ in known]
     if marks and not readable:
         return _not_a_number(marks[-1], asked, values)
-    if not marks and breaks_off(output, truncated=asked.truncated):
+    if not marks and unfinished(output, truncated=asked.truncated):
         return ScoreResult("abstain", reason="cut off or looping, and no committed answer")
     if not (readable := readable or _conclusion(output, asked)):
         return ScoreResult("abstain", reason="no committed answer")
@@ -87,9 +87,9 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     said = output[slice(*span)]
     right = any(_agree(got, said, entry, asked) for entry in known)
     reason = f"{last.kind}: {_shown(got)}"
-    listed = output[: span[0]].endswith("\n") and _is_item(got, said, known, asked)
-    how = "as the item of a list" * listed or _almost(got, values, said, asked.question)
-    if not right and how:
+    if right and not marks and looks_cut(output[: last.end]):
+        return ScoreResult("abstain", None, said, span, f"{reason}, where the output may be cut")
+    if not right and (how := _almost(got, said, output[: span[0]], known, asked)):
         why = f"{reason}, which is a reference {how}"
         return ScoreResult("abstain", None, said, span, why)
     if settled.conflict:
@@ -97,14 +97,22 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     return ScoreResult.of(right, said, span, reason, settled.conflict)
 
 
-def _is_item(
-    got: Quantity, said: str, known: list[tuple[Quantity, Measure | None]], asked: ScoringInput
-) -> bool:
-    """Whether "- 12" on a line is a reference if its dash begins the item of a list."""
-    if not said.startswith("- ") or isinstance(got.value, str):
-        return False
-    turned = replace(got, value=-got.value)
-    return any(_agree(turned, said[2:], item, asked) for item in known)
+def _almost(
+    got: Quantity,
+    said: str,
+    before: str,
+    known: list[tuple[Quantity, Measure | None]],
+    asked: ScoringInput,
+) -> str:
+    """In what an unequal number may be meant as a reference; else empty."""
+    if before.endswith("\n") and said.startswith("- ") and not isinstance(got.value, str):
+        turned = replace(got, value=-got.value)  # the dash of a list's item
+        if any(_agree(turned, said[2:], item, asked) for item in known):
+            return "as the item of a list"
+    if any(rounds_to(got, value) for value, _ in known):
+        return "when rounded: the source states no tolerance"
+    scaled = _scale(said, asked.question) and any(agree(got, value) for value, _ in known)
+    return "without its M" if scaled else ""
 
 
 def _no_value(last: Committed, output: str, asked: ScoringInput) -> str:
@@ -188,14 +196,6 @@ def _agree(
     )
 
 
-def _almost(got: Quantity, known: list[Quantity], said: str, question: str) -> str:
-    """In what an unequal number may be meant as a reference; else empty."""
-    if any(rounds_to(got, value) for value in known):
-        return "when rounded: the source states no tolerance"
-    scaled = _scale(said, question) and any(agree(got, value) for value in known)
-    return "without its M" if scaled else ""
-
-
 def _scale(said: str, question: str) -> int:
     """What "M" and "B" make of "1.2M"; 0 where they are no factors, or the question has them."""
     scaled = _RE["scaled"].search(said)
@@ -216,6 +216,8 @@ def _conclusion(output: str, asked: ScoringInput) -> list[tuple[Committed, Quant
     line = text[line_start:]
     if supposes(text) or declines(line) or _RE["program"].search(line):
         return []
+    if _RE["cut"].search(line) or (end < len(output) and looks_cut(text)):
+        return []
     line = _committed_numbers(line, asked.question)
     shown = plain(line)
     numbers = scan(shown)
@@ -224,12 +226,11 @@ def _conclusion(output: str, asked: ScoringInput) -> list[tuple[Committed, Quant
         or (not line_start and _RE["case"].match(line) and _only_a_case(line))
         or _RE["announces"].search(line)
         or _RE["comments"].search(line)
-        or not finished(line, alone=not line_start)
     ):
         return []
     got = _computed(text[:line_start], shown) if "=" not in line else None
     got = got or numeric_answer(line) or _said_of(numbers, shown)
-    if got is None or ("=" not in text and _echoes(got, numbers, asked.question)):
+    if got is None:
         return []
     start += line_start
     return [(Committed("concluding sentence", start, start + len(line), line), got)]
@@ -241,13 +242,6 @@ def _said_of(numbers: list[QuantityMatch], line: str) -> Quantity | None:
         return None
     said = _RE["is"].search(line, numbers[-2].end, numbers[-1].start)
     return numbers[-1].quantity if said else None
-
-
-def _echoes(got: Quantity, numbers: list[QuantityMatch], question: str) -> bool:
-    """Whether a number is the question's, beside another: either may be meant."""
-    asked = {item.quantity.value for item in scan(plain(question)) if item.quantity}
-    said = {number.quantity.value for number in numbers if number.quantity}
-    return got.value in asked and len(said) > 1
 
 
 def _committed_numbers(line: str, question: str | None) -> str:
@@ -301,7 +295,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "15",
+    "16",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import filterfalse
 from typing import NamedTuple
@@ -27,7 +26,7 @@ from routeyard.pipelines.label.scorers.languages import (
     worded,
 )
 from routeyard.pipelines.label.scorers.patterns import joined, patterns, table
-from routeyard.pipelines.label.scorers.reading import Committed, committed, marks_before
+from routeyard.pipelines.label.scorers.reading import Committed, committed
 
 # Which option a text repeats: word for word, in its first clause, or but for slips of spelling.
 
@@ -36,33 +35,6 @@ _TEXT_RE = patterns("option_text")
 
 #: Letter → normalised text of each option.
 Options = Mapping[str, str]
-
-#: How alike the text behind a letter and that letter's option must be, and the lengths of
-#: options for which slips are looked past: in a short one each sign counts.
-_NEAR, _LEAST_NEAR, _MOST_NEAR = 0.9, 20, 400
-
-
-def repeats(said: str, letter: str, contents: Options) -> bool:
-    """Whether `said` begins with the option of that letter, but for slips of spelling.
-
-    With slips it must be nearer to that option than to any other.
-    """
-    content = contents[letter]
-    if (said + " ").startswith(content + " "):
-        return True
-    same_start = said.split(" ", 1)[0] == content.split(" ", 1)[0]  # not "True. …" before it
-    if not same_start or not _LEAST_NEAR <= len(content) <= _MOST_NEAR:
-        return False
-    own = _likeness(said, content)
-    return own >= _NEAR and all(
-        own > _likeness(said, text) for other, text in contents.items() if other != letter
-    )
-
-
-def _likeness(said: str, content: str) -> float:
-    """Share of signs that two texts have in common; 0 where it cannot come near enough."""
-    matcher = SequenceMatcher(None, said[: len(content)], content, autojunk=False)
-    return matcher.ratio() if matcher.quick_ratio() >= _NEAR else 0.0
 
 
 def _most(options: Options) -> int:
@@ -160,8 +132,6 @@ SHORT = 60
 
 def commitments(text: str, allowed: str, options: Options) -> list[NamedOption]:
     """What the text commits to, in order; only the weak ones when none is firm."""
-    if only := _said_last(text, allowed):
-        return [only]
     marks = [item for item in committed(text, most=MOST_OPTIONS) if item.kind != "bold"]
     held = (_held(mark, text, allowed, options) for mark in marks)
     results = [item for item in held if item is not None]
@@ -170,20 +140,6 @@ def commitments(text: str, allowed: str, options: Options) -> list[NamedOption]:
     results += [item for item in worded if item.start not in starts]
     results.sort(key=lambda item: item.start)
     return [entry for entry in results if entry.firm] or results
-
-
-def _said_last(text: str, allowed: str) -> NamedOption | None:
-    """The letter that the last sentence states, where nothing in front of it can be a mark.
-
-    Most outputs end so, and their last sentences are the same ones again and again.
-    """
-    last = len(text.rstrip()) - 1
-    start = max(text.rfind(". ", 0, last), text.rfind("\n", 0, last)) + 1
-    if len(text) - start > SHORT or not (result := stated_alone(text[start:], allowed)):
-        return None
-    if marks_before(text, start) or any(map(lowered(text)[:start].__contains__, FIRM)):
-        return None
-    return result._replace(start=result.start + start, end=result.end + start)
 
 
 @lru_cache(maxsize=4096)
@@ -242,6 +198,21 @@ def names_none(text: str) -> bool:
     """Whether a text marks an answer, and the last one is written where no option can be read."""
     marks = [item for item in committed(text, most=MOST_OPTIONS) if item.kind in _SURE]
     return any(not _lists_a(text, mark) for mark in marks[-1:])
+
+
+def beyond(text: str, allowed: str, options: Options) -> NamedOption | None:
+    """The letter that a text marks last as its answer, where there is no such option.
+
+    The first letter of an option's text may stand for that text: "T" for "True".
+    """
+    marks = [item for item in committed(text, most=MOST_OPTIONS) if item.kind != "bold"]
+    letter = _MARKS_RE["only"].fullmatch(marks[-1].text) if marks and options else None
+    if letter is None or letter[1] in allowed or _lists_a(text, marks[-1]):
+        return None
+    if any(content.startswith(letter[1].lower()) for content in options.values()):
+        return None
+    start = marks[-1].start + letter.start(1)
+    return NamedOption(letter[1], start, start + 1, f"{marks[-1].kind}, no such option", True)
 
 
 def _lists_a(text: str, mark: Committed) -> bool:
@@ -365,7 +336,7 @@ def spelled_out(text: str, options: Options) -> list[NamedOption]:
         letter, (start, end) = match["letter"], match.span()
         content = contents.get(letter, "")
         said = text[end : end + 2 * len(content) + 60] if content else ""
-        if not said or not repeats(normalise(said), letter, contents):
+        if not said or not (normalise(said) + " ").startswith(content + " "):
             continue
         after = end + len(content)
         near = ((max(0, start - 40), start), (after, after + 60))

@@ -358,9 +358,9 @@ def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:
     return spans, within
 
 
-def unfinished(text: str) -> bool:
-    """Whether an output ends within its thinking, or within an object that holds no answer yet."""
-    if drafts(text, len(text))[1]:
+def unfinished(text: str, *, truncated: bool = False) -> bool:
+    """Whether an output ends in its thinking, in an object without an answer, or at its limit."""
+    if truncated or drafts(text, len(text))[1]:
         return True
     opening = _ENVELOPE_RE["object"].search(text) if "{" in text else None
     if opening is None or text[: opening.start()].rstrip("` \n\tjsonJSON"):
@@ -670,21 +670,6 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     return tuple(results[-most:])
 
 
-def marks_before(text: str, end: int) -> bool:
-    """Whether `text[:end]` may hold a mark, or what a mark behind it is read by."""
-    lower = lowered(text)
-    head = lower[:end]
-    places = occurrences(lower, (*_MARKS_FIRST, *OTHER.of(lower), *chosen(lower)), end)
-    if _MARKS_RE.hinted("final", head[-16:]) or any(
-        True for _ in _stated(text, places, len(text), [])
-    ):
-        return True
-    enveloped = any(map(head.__contains__, "{<[(~"))
-    return enveloped and (
-        drafts(text, len(text)) != ([], False) or bool(_held(text, len(text), []))
-    )
-
-
 def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     """Answers in envelopes, outside drafts and outside each other."""
     every = [*(objects(text, 0, end) if "{" in text else ()), *elements(text, 0, end)]
@@ -917,48 +902,23 @@ def _contradicts(
     )
 
 
-#: So many characters at the end, repeated, are a loop.
-_PERIOD, _TAIL = 30, 1500
-
-
-def breaks_off(text: str, *, truncated: bool = False) -> bool:
-    """Whether an output was cut, runs in circles or calls a tool: it says no more than it marks.
-
-    Args:
-        truncated: The response is known to have reached its token limit.
-    """
-    if truncated or unfinished(text) or _COMMIT_RE["dangling"].search(text, max(0, len(text) - 40)):
-        return True
-    if _COMMIT_RE["acts"].search(text, max(0, len(text) - 60)) or _COMMIT_RE["program"].search(
-        text, max(0, len(text) - 2000)
-    ):
-        return True
-    tail = text[-_TAIL:].rstrip()
-    last = tail[-_PERIOD:]
-    if len(set(last)) < 3 or len(last) < _PERIOD:
-        return False
-    before = tail.rfind(last, 0, len(tail) - 1)
-    return before >= 0 and tail.rfind(last, 0, before + len(last) - 1) >= 0
-
-
 #: A line without an end mark is a short answer up to this length where it is all there is.
 _ALONE = 60
 
 
-def finished(line: str, *, alone: bool) -> bool:
-    """Whether an unmarked last line was written to its end: a sentence, a result, a short answer.
+def looks_cut(text: str) -> bool:
+    """Whether an unmarked text ends within a sentence: no end mark, no result, no short answer."""
+    line, alone = text.rstrip().rpartition("\n")[2], "\n" not in text.strip()
+    if not line or dangles(line):
+        return True
+    if (alone and len(line) <= _ALONE) or _COMMIT_RE["result"].search(line):
+        return False
+    return (line[-1].isalnum() or line[-1] in "-−–—,;+*/\\=(<[&>×÷^") and not line.endswith("**")
 
-    Of 1,263 answers in prose that end in a concluding sentence (RouteLLM's GSM8K) one that
-    was whole had no end mark, and it ended in a result; 49 others had been cut.
 
-    Args:
-        alone: The line is the whole output.
-    """
-    line = line.rstrip()
-    if not line or (alone and len(line) <= _ALONE) or _COMMIT_RE["result"].search(line):
-        return bool(line)
-    last = line[-1]
-    return (not last.isalnum() and last not in "-−–—,;+*/\\=(<[&>×÷^") or line.endswith("**")
+def dangles(text: str) -> bool:
+    """Whether a text ends in a word or sign that no sentence ends with."""
+    return _COMMIT_RE["dangling"].search(text, max(0, len(text) - 40)) is not None
 
 
 def cut_within(mark: Committed, text: str, *, truncated: bool) -> bool:
@@ -1028,7 +988,7 @@ def short_answer(
         start, end = _unquoted(output, *_whole_list(output, last))
         if start < end:
             return clean(output[start:end]), (start, end), settled.conflict
-    if len(output) > MOST_READ or breaks_off(output, truncated=truncated):
+    if len(output) > MOST_READ or unfinished(output, truncated=truncated):
         return None
     stop = end_of_answer(output)
     start, end = _unquoted(output, after_draft(output, stop), stop)
