@@ -320,6 +320,9 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 def _marked(text: str, allowed: str, options: Options) -> tuple[list[NamedOption], str]:
     """The options that marks name, else a bare one; and the text up to an invented question."""
     result = commitments(text, allowed, options)
+    if len(result) > 1:
+        text = text[: _next_options(text, result[0].end, options)]
+        return [item for item in result if item.end <= len(text)], text
     return result or _bare_output(text, allowed, options), text
 
 
@@ -357,6 +360,17 @@ def _readable(output: str) -> tuple[str, int]:
     if not text.isascii() and any(map(text.__contains__, STRANGE)):
         text = _MCQ_RE["strange"].sub(lambda m: m[0].translate(_ALIKE), text)
     return text, shift
+
+
+def _next_options(text: str, start: int, options: Options) -> int:
+    """Where, behind an answer, an invented next question lists its options; else the end."""
+    ours = list(options.values())[:2]
+    for match in _MCQ_RE["list"].finditer(text, start) if len(ours) == 2 else ():
+        said = [normalise(match["a"]), normalise(match["b"])]
+        alike = any(a.startswith(b) or b.startswith(a) for a, b in zip(said, ours, strict=True))
+        if not alike and not _MCQ_RE["explains"].search(match[0]):
+            return match.start()
+    return len(text)
 
 
 def _plain(text: str, allowed: str, unmarked: bool) -> list[NamedOption]:
