@@ -12,7 +12,6 @@ import yaml
 from pydantic import ValidationError
 
 from routeyard.pipelines.common.files import expanded, read_text
-from routeyard.pipelines.ingest.mapping import with_fields
 from routeyard.schemas.errors import BadInput, RecipeError, did_you_mean
 from routeyard.schemas.recipe import Pool, Recipe
 from routeyard.schemas.recipe.collect import CollectAgain
@@ -255,7 +254,10 @@ def load(recipe: str | Path) -> tuple[Recipe, Path]:
     except ValidationError as error:
         raise explain(error, path, content) from error
     checked = _with_zoo(_with_templates(_with_prices(checked, path), path), path)
-    checked.collect.recorded[:] = map(with_fields, checked.collect.recorded)
+    if any(entry.mapping for entry in checked.collect.recorded):
+        from routeyard.pipelines.ingest.mapping import with_fields  # reads no table else
+
+        checked.collect.recorded[:] = map(with_fields, checked.collect.recorded)
     _check_names(content, path)
     return checked, path.parent.absolute()
 

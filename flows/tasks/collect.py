@@ -44,7 +44,7 @@ from routeyard.pipelines.common.errors import (
 )
 from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Collect, Pool
-from routeyard.schemas.recipe.collect import UNANSWERED_AFTER, Canary
+from routeyard.schemas.recipe.collect import UNANSWERED_AFTER
 from routeyard.schemas.recipe.pool import Provider
 
 if TYPE_CHECKING:
@@ -530,7 +530,7 @@ def ask_in_shards(
             return
         with collector_slot(count := collectors()):
             ask_canaries(planned, ledger, run, START)
-            quiet = collect.but(canary=Canary())
+            quiet = collect.but(canary=[])
             arguments = [
                 {
                     "context": context,

@@ -175,7 +175,7 @@ def _canaries(context: BuildContext, collect: Collect) -> Any:
     from routeyard.flows.ledgers import open_ledger
     from routeyard.pipelines.collect.collect import canary_answers
 
-    if not collect.canary.prompts or collect.provider == "recorded":
+    if not collect.canary or collect.provider == "recorded":
         return None
     with open_ledger(context.root) as ledger:
         return canary_answers(ledger)

@@ -224,13 +224,13 @@ async def _canaries(
             model.model,
             model.provider,
             plan.collect,
-            canary_requests(model.model.model_id, model.settings, canary.prompts, run),
-            wanted=len(canary.prompts),
+            canary_requests(model.model.model_id, model.settings, canary, run),
+            wanted=len(canary),
         )
         for model in plan.models
         if model.missing.any()
     ]
-    if canary.prompts and queues:
+    if canary and queues:
         # A key of this run and purpose: nothing older can settle it.
         after = await asyncio.to_thread(ledger.position)
         timeouts = timeouts_of(plan.collect)

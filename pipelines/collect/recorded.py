@@ -152,7 +152,7 @@ def _took(
         return _UNMEASURED
     took = {name: _value(read, said.get(name), place) for name, read in _MEASURES.items()}
     if said["status"] not in ANSWERLESS:
-        answered = bool(said["text"] or score)
+        answered = bool(said.get("text") or score)
         named = ["prompt_tokens", "latency_s", *["completion_tokens"] * answered]
         for name in [*named, *["cost_usd"] * (not price.free)]:
             took[name] = took[name] or None

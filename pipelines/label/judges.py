@@ -210,6 +210,10 @@ class PromptRun(TypedDict, total=False):
     send: bool
 
 
+#: Seconds after which a call of a verifier or judge has failed.
+DEADLINE_S = 120.0
+
+
 def ask_model(
     requests: Sequence[Request],
     served: ServedModel,
@@ -264,7 +268,7 @@ def ask_model(
         purpose=purpose,
         retry=served.retry,
         budget=budget,
-        timeouts=Timeouts(deadline_s=served.timeout_s),
+        timeouts=Timeouts(deadline_s=DEADLINE_S),
         run=how["run"],
         send=how.get("send", True),
     )

@@ -285,13 +285,6 @@ class Metering(Strict):
     """Names a model may be served under, beside the one asked for."""
 
 
-class Canary(Strict):
-    """Fixed prompts asked at temperature 0 at the start and again at the end, for 64 tokens."""
-
-    prompts: list[str] = []
-    """The prompts; none asks nothing."""
-
-
 class Collect(Strict):
     """`provider: openai` asks models through their APIs; `recorded` imports."""
 
@@ -341,8 +334,9 @@ class Collect(Strict):
     """Questions are answered in several steps, by an agent that may search."""
     metering: Metering = Metering()
     """Thresholds of the metering audit."""
-    canary: Canary = Canary()
-    """Fixed prompts that show whether a model changed during the run."""
+    canary: list[str] = []
+    """Fixed prompts, asked at temperature 0 for 64 tokens at the start and again at the end: they
+    show whether a model changed during the run."""
 
     @model_validator(mode="after")
     def _recorded_given(self) -> Collect:

@@ -33,8 +33,6 @@ class ServedModel(Strict):
     `{max_tokens: null, max_completion_tokens: 2048, temperature: null}` for models that reason."""
     concurrency: int = Field(default=8, ge=1, le=256)
     """Calls in flight at most."""
-    timeout_s: PositiveFloat = 120.0
-    """Seconds after which a call has failed."""
     retry: Retry = Retry(attempts=3)
     """When a failed call is asked again."""
     budget_usd: PositiveFloat | None = None

@@ -17,7 +17,7 @@ from routeyard.pipelines.collect.plan import Plan, plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas import MODELS, RESPONSES
-from routeyard.schemas.recipe.collect import Canary, Collect, Coverage, Retry
+from routeyard.schemas.recipe.collect import Collect, Coverage, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion
 
@@ -127,7 +127,7 @@ def test_canaries_are_asked_at_both_ends_of_a_run_and_never_answer_a_question(
     settings = Collect(
         temperature=0.7,
         max_tokens=100,
-        canary=Canary(prompts=["canary 1", "canary 2"]),
+        canary=["canary 1", "canary 2"],
     )
     with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
         made = plan(queries(3), pool(server, 1), settings, ledger)

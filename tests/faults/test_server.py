@@ -13,6 +13,7 @@ import pytest
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.label import judges
 from routeyard.pipelines.label.judges import judge
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.recipe.collect import Collect, Retry
@@ -97,7 +98,9 @@ def test_every_kind_as_one_of_the_pool(
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_every_kind_as_a_judge(tmp_path: Path, row: Callable[[str], Row], full: bool) -> None:
+def test_every_kind_as_a_judge(
+    tmp_path: Path, row: Callable[[str], Row], full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A verdict is one that the judge gave in full; all else is an error."""
     names = list(KINDS)
     # One of the fast; those that only wait are tried above.
@@ -130,8 +133,8 @@ def test_every_kind_as_a_judge(tmp_path: Path, row: Callable[[str], Row], full: 
                 kind="reference",
                 provider=provider(server),
                 retry=RETRY,
-                timeout_s=SHORT if outcome == "error" else LONG,
             )
+            monkeypatch.setattr(judges, "DEADLINE_S", SHORT if outcome == "error" else LONG)
             (verdict,) = judge(queries(1), rows, by, ledger, run=str(number)).verdicts.to_pylist()
             found.tried += 1
             given = verdict["outcome"] == "correct"

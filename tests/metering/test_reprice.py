@@ -41,7 +41,9 @@ def test_a_table_costs_what_the_client_would_have_charged(price: Price) -> None:
     for cost, one in zip(found.column("cost_usd").to_pylist(), expected, strict=True):
         assert cost == (None if one is None else pytest.approx(one, abs=1e-15))
     # `verify` computes it in SQL of its own, from the tables of a release.
-    rules = yaml.safe_load(files("routeyard.pipelines.verify").joinpath("rules.yaml").read_text())
+    rules = yaml.safe_load(
+        files("routeyard.pipelines.release").joinpath("checks/rules.yaml").read_text()
+    )
     by_table, source = rules["cost by the price table"], rules["responses"]["from"]
     with duckdb.connect() as connection:
         connection.register("responses", found)

@@ -192,10 +192,10 @@ def test_people_agree_on_15098_answers_of_five_systems(data: Path) -> None:
     rows = list(judged(data, "evouna_nq"))
     found = compare(rows, "contains", "evouna_nq", None)
     assert found["answers"] == 15_098
-    assert found["decided"] >= 85
+    assert found["decided"] >= 83.5
     assert found["agreement"] >= 90
     assert found["precision_correct"] >= 98
-    assert found["precision_incorrect"] >= 90
+    assert found["precision_incorrect"] >= 92
     people = found["accuracy_of_models"]
     assert sorted(people, key=lambda name: people[name][0]) == sorted(
         people, key=lambda name: people[name][1]

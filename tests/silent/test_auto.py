@@ -75,7 +75,7 @@ def test_prose_is_no_number_formula_or_word_list(
         (SORT, WORDS, f"The answer is {' '.join(reversed(WORDS.split()))}", "incorrect"),
         ("Tom has 5 of 24 apples. How many are left?", "24", "24 - 5 = 19, so 19.", "incorrect"),
         ("How many are left of 5?", "3", "There are 4 left.", "incorrect"),
-        ("How old do you have to be?", "16 or older", "You must be 18 or older.", "incorrect"),
+        ("How old do you have to be?", "16 or older", "You must be 18 or older.", "abstain"),
         ("When was it?", "1938", "It was in 1940, with 30 others.", "incorrect"),
         ("Which numbers, in order?", "1, 2, 3", "3, 2, 1", "abstain"),
         # a letter tells names apart, also one that is an article or no word elsewhere

@@ -16,6 +16,7 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.usage import APART, usage_of
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.reading import (
+    ImportedAnswer,
     ImportResult,
     named_errors,
     newest_first,
@@ -138,11 +139,17 @@ def read_harness(name: str, paths: Sequence[Path], path: Path, files: int) -> Re
     if files > len(paths):
         notes.append(told("no_logs", n=files - len(paths), harness=name))
     notes += path_notes(paths, path)
+    columns = _columns_of(answers, result)
+    return Results(recording(columns), {"layout": name}, tuple(notes), layout=name)
+
+
+def _columns_of(answers: Sequence[ImportedAnswer], result: ImportResult) -> dict[str, list[object]]:
+    """Columns of the normal form of a harness's answers."""
     asked = [result.questions[answer.query] for answer in answers]
     columns: dict[str, list[object]] = {
         name: [getattr(answer, field) for answer in answers] for name, field in _OF_ANSWER.items()
     }
-    columns |= {
+    return columns | {
         "suite": [item.task for item in asked],
         "status": [answer.status or answer.finish_reason for answer in answers],
         "prompt": [item.question if item.question != item.id else None for item in asked],
@@ -150,7 +157,6 @@ def read_harness(name: str, paths: Sequence[Path], path: Path, files: int) -> Re
         "split": [item.split for item in asked],
         "at": [f"{answer.query}, {answer.model}" for answer in answers],
     }
-    return Results(recording(columns), {"layout": name}, tuple(notes), layout=name)
 
 
 # A group of records with known roles as the normal form.
@@ -618,18 +624,23 @@ def _read(group: Group, found: _Found, mapping: Mapping[str, str]) -> None:
         if len(group.trail) <= 1 and (calls := calls_of(done)) is not None:
             found.calls.append(calls)
     elif not why:
-        normal_form, others = normal(done)
-        found.figures |= figures_of(done, sorted(around - {*done.roles.values()}))
-        if group.trail[-1:] == ("(lists of ids)",):
-            normal_form, others = _with_absent(done, normal_form), {}
-        if normal_form is None:
-            why = "lists name who succeeded, and not which questions there were"
-        elif all(normal_form.column(n).null_count == len(normal_form) for n in ("score", "text")):
-            why = "no row has a score or an answer"
-        else:
-            found.sets.append(AnswerSet(group, done, normal_form, others))
+        why = _add_set(group, done, found, around)
     if why:
         found.refused.append(_Refused(group, why, aggregate, notes))
+
+
+def _add_set(group: Group, done: Assigned, found: _Found, around: set[str]) -> str:
+    """Add the normal form of a group to the sets of answers; why not, where it holds none."""
+    normal_form, others = normal(done)
+    found.figures |= figures_of(done, sorted(around - {*done.roles.values()}))
+    if group.trail[-1:] == ("(lists of ids)",):
+        normal_form, others = _with_absent(done, normal_form), {}
+    if normal_form is None:
+        return "lists name who succeeded, and not which questions there were"
+    if all(normal_form.column(n).null_count == len(normal_form) for n in ("score", "text")):
+        return "no row has a score or an answer"
+    found.sets.append(AnswerSet(group, done, normal_form, others))
+    return ""
 
 
 #: Rows in the mean of a file from which those of a group are worth a word.

@@ -82,10 +82,18 @@ def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
     there = np.sum([table.column(name).is_valid().to_numpy() for name in columns], axis=0)
     if not flat and there.max(initial=0) < 2:
         return {}, False
+    return _judged(table, scored, known, all(nested), patterned)
+
+
+def _judged(
+    table: pa.Table, scored: dict[str, dict[str, str]], known: list[str], nested: bool,
+    patterned: bool,
+) -> tuple[dict[str, dict[str, str]], bool]:  # fmt: skip
+    """The columns and whether they are surely of models; empty where they are parts or metrics."""
     used = {column for item in scored.values() for column in item.values()}
     own = [n for n in table.column_names if n not in used and "." not in n and n[:1] != "("]
-    # Beside a score of their own, nested figures are parts of it.
-    if not known and all(nested) and any(
+    # Beside the row's score, nested figures are parts of it.
+    if not known and nested and any(
         (rank_of(n, "score") or 99) < 20 and _are_scores(table.column(n)) for n in own
     ):  # fmt: skip
         return {}, False
@@ -310,7 +318,7 @@ class Assigned:
         return texts(self.table.column(name))
 
     def numbers(self, name: str) -> np.ndarray | None:
-        """Values of a column as scores; None where they are none."""
+        """Values of a column as scores; None where it has no scores."""
         return self._once("numbers", name, numbers)  # type: ignore[no-any-return]
 
     def codes(self, name: str) -> np.ndarray:
@@ -454,10 +462,16 @@ def find_arm(done: Assigned) -> None:
         done.roles["arm"] = name
         return
     own = [n for n in table.column_names if n not in done.around and not n.startswith("(")]
-    models, known = model_columns(table.select(own))
+    _find_without_name(done, named, *model_columns(table.select(own)))
+
+
+def _find_without_name(
+    done: Assigned, named: str | None, models: dict[str, dict[str, str]], known: bool
+) -> None:
+    """Give the arm columns of models, a path, or a column by its values, whichever is surest."""
     paths = done.below("(path")
     varied = [name for name in paths if done.values(name) > 1]
-    path = next((name for name in varied or paths if _family(table, name) >= 0.5), None)
+    path = next((name for name in varied or paths if _family(done.table, name) >= 0.5), None)
     if models and known:
         _unpivoted(done, models)
     elif path is not None:
@@ -568,9 +582,14 @@ def why_aggregate(done: Assigned) -> str:
         whole = len(there) >= max(1, 0.5 * n) and bool(np.all(there == np.floor(there)))
         if whole and np.median(there) >= 10:
             return f"{name!r} says that a row is of {int(there.max()):,} questions"
-    arm, question, score = roles.get("arm"), roles.get("question"), roles.get("score")
-    if arm is None:
-        return ""
+    arm = roles.get("arm")
+    return "" if arm is None else _why_by_roles(done, arm, names)
+
+
+def _why_by_roles(done: Assigned, arm: str, names: list[str]) -> str:
+    """Why each row is of many questions, by the columns of the arm, question and score."""
+    n, roles = done.table.num_rows, done.roles
+    question, score = roles.get("question"), roles.get("score")
     if done.per_question:
         if question == "(row)" and "prompt" not in roles and _figures(done, score):
             for name in done.named("suite"):
@@ -610,10 +629,8 @@ def unmelted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
     Only where one column names figures, of which some are scores, and the other columns say of
     several rows that they are of one answer.
     """
-    metric, value = (
-        next((n for want in names for n in table.column_names if plain(n) == want), None)
-        for names in (vocabulary("figure_names"), vocabulary("figure_values"))
-    )
+    metric = _first_called(table, vocabulary("figure_names"))
+    value = _first_called(table, vocabulary("figure_values"))
     rest = [n for n in table.column_names if n not in (metric, value) and n[:1] != "("]
     if metric is None or value is None or metric == value or not rest:
         return table, []
@@ -637,3 +654,8 @@ def unmelted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
         place[answer[own]] = own
         made = made.append_column(name, table.column(value).take(pa.array(place, mask=place < 0)))
     return made, [told("figures", n=len(kinds), name=metric)]
+
+
+def _first_called(table: pa.Table, names: Iterable[str]) -> str | None:
+    """The column with the first of these names that any has."""
+    return next((n for want in names for n in table.column_names if plain(n) == want), None)

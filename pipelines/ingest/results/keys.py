@@ -572,17 +572,10 @@ def no_status_as_score(done: Assigned) -> None:
         return
     blank, wrong = _blank(done), done.numbers(score) == 0
     if done.of_status is not None:
-        words = [
-            str(w).strip().lower() for w in pc.unique(table.column(name).drop_null()).to_pylist()
-        ]
-        if not {*words} & {*FAILED} or not all(status_of(word) for word in words):
-            return
-        if not graded and not np.all(blank[wrong]):
+        if not _are_statuses(table.column(name)) or (not graded and not np.all(blank[wrong])):
             return
     else:
-        failed = pc.unique(done.text(done.roles["text"]).filter(pa.array(wrong))).to_pylist()
-        said = all(not (item or "").strip() or says_failed(item.strip()) for item in failed)
-        if not failed or not said or not is_right_or_wrong(table.column(score)):
+        if not _all_failed(done, pa.array(wrong)) or not is_right_or_wrong(table.column(score)):
             return
         stated = done.fitting("status")[:1]
         other = done.text(stated[0]) if stated else pa.scalar(None, pa.string())
@@ -591,6 +584,19 @@ def no_status_as_score(done: Assigned) -> None:
     del done.roles["score"]
     done.notes = [note for note in done.notes if note.about != "score"]
     done.note("calls_graded" if graded else "calls", name=name, n=int(np.sum(wrong)))
+
+
+def _are_statuses(column: pa.ChunkedArray) -> bool:
+    """Whether all words of a column say how a call ended, and one that it failed."""
+    words = [str(w).strip().lower() for w in pc.unique(column.drop_null()).to_pylist()]
+    return bool({*words} & {*FAILED}) and all(status_of(word) for word in words)
+
+
+def _all_failed(done: Assigned, wrong: pa.Array) -> bool:
+    """Whether there are wrong answers, and each is empty or says that its call failed."""
+    failed = pc.unique(done.text(done.roles["text"]).filter(wrong)).to_pylist()
+    said = all(not (item or "").strip() or says_failed(item.strip()) for item in failed)
+    return bool(failed) and said
 
 
 #: Ranks of names that are those of scores, and hardly of anything else; most grades of a scale.

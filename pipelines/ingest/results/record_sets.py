@@ -220,11 +220,7 @@ def _of_map(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
         for k, part in value.items():
             yield from _of_object(part, spot.inside(("*",), {key: k}, f".{k}", 1))
         return
-    listed = len(value) >= 2 and all(
-        isinstance(p, list) and p and all(isinstance(item, dict) for item in p) for p in parts
-    )
-    attempts = [(k, n, item) for k, p in value.items() if listed for n, item in enumerate(p)]
-    if attempts and alike([item for *_, item in attempts]):
+    if attempts := _attempts(value):
         rows = ((f".{k}[{n}]", {key: k, "sample": n, **item}) for k, n, item in attempts)
         yield spot.set_of(rows, "* = list")
     elif pairs := plain_maps(value):
@@ -238,6 +234,16 @@ def _of_map(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
         for k, part in value.items():
             if isinstance(part, dict | list):
                 yield from _inside(part, spot.inside((k,), known, f".{k}"))
+
+
+def _attempts(value: Mapping[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
+    """(key, number, record) of a map of lists of records that are alike; empty for other maps."""
+    listed = len(value) >= 2 and all(
+        isinstance(p, list) and p and all(isinstance(item, dict) for item in p)
+        for p in value.values()
+    )
+    attempts = [(k, n, item) for k, p in value.items() if listed for n, item in enumerate(p)]
+    return attempts if attempts and alike([item for *_, item in attempts]) else []
 
 
 def alike(parts: Sequence[Mapping[str, Any]]) -> bool:
@@ -371,10 +377,7 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
     """
     if not path.exists():
         raise refusal("nothing_there", path, path=path)
-    listed = [path] if path.is_file() else [
-        item for item in sorted(path.rglob("*")) if item.is_file()
-        and not any(part.startswith(".") for part in item.relative_to(path).parts)
-    ]  # fmt: skip
+    listed = [path] if path.is_file() else _below(path)
     sheets = any(files.ends(item).lower() in _SHEETS for item in listed)
     if path.is_file() and not sheets:
         return [path], []
@@ -389,6 +392,14 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         raise too_large(path, f"holds more than {MAX_FILES:,} files or {MAX_TOTAL:,} bytes")
     others = sorted({*listed} - {*result})
     return result, [item.relative_to(path).as_posix() for item in others]
+
+
+def _below(path: Path) -> list[Path]:
+    """The files below a folder that are not hidden, in order of name."""
+    return [
+        item for item in sorted(path.rglob("*")) if item.is_file()
+        and not any(part.startswith(".") for part in item.relative_to(path).parts)
+    ]  # fmt: skip
 
 
 def documents(paths: list[Path], root: Path) -> Iterator[Document]:

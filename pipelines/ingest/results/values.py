@@ -83,7 +83,7 @@ class ReadingNote:
     about: str = ""
 
 
-#: Texts that a person is told, by kind.
+#: Texts of notes, by kind.
 _TEXTS = own_table(files(__package__).joinpath("notes.yaml"))
 _REFUSED = _TEXTS.pop("refused")
 #: Name of a note → its kind, what it is about, and its text.
@@ -193,7 +193,8 @@ def numbers(column: Column, read: Callable[[str], float | None] = word) -> np.nd
     bad = sum(isinstance(v := read(item), float) and math.isnan(v) for item in sampled)
     if bad > 0.05 * len(sampled) and not _are_letters(sampled):
         return None
-    # Each different text is read once; more than a few that are no number or word are none.
+    # Each different text is read once. A column with more than a few that are neither number nor
+    # word is no score.
     coded = column.dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     texts = coded.dictionary.to_pylist()
@@ -663,17 +664,24 @@ def table_rows(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Names of columns beside a list of lists, or column → row number → value.
     """
+    if rows := _below_header(value):
+        return rows
+    first = next(iter(value.values())) if of_objects(value) else {}
+    numbered = len(first) >= 2 and list(first) == [str(n) for n in range(len(first))]
+    if not numbered or any(part.keys() != first.keys() for part in value.values()):
+        return []
+    return [{name: part[n] for name, part in value.items()} for n in first]
+
+
+def _below_header(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a list of lists beside names of columns; empty for other values."""
     parts = {k: part for k, part in value.items() if isinstance(part, list)}
     names = next((parts[k] for k in ("columns", "header", "headers") if k in parts), [])
     cells = next((parts[k] for k in ("data", "rows", "values") if k in parts), [])
     named = cells and names and all(isinstance(name, str) for name in names)
     if named and all(isinstance(row, list) and len(row) == len(names) for row in cells):
         return [dict(zip(names, row, strict=True)) for row in cells]
-    first = next(iter(value.values())) if of_objects(value) else {}
-    numbered = len(first) >= 2 and list(first) == [str(n) for n in range(len(first))]
-    if not numbered or any(part.keys() != first.keys() for part in value.values()):
-        return []
-    return [{name: part[n] for name, part in value.items()} for n in first]
+    return []
 
 
 def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -700,8 +700,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("abstain", None, last.text, span, f"{reason}, where it may be cut")
     if not right and beyond:
         # The fault of a reference is not the answer's, and whatever answers it, it is one.
-        if faulty := [entry for entry in beyond if not evaluable(entry)]:
-            why = f"the reference cannot be evaluated within the limits: {faulty[0][:80]}"
+        if why := _faulty(beyond):
             return ScoreResult("error", None, last.text, span, why)
         reason += "; its comparison exceeds a limit of time, memory or size"
         return ScoreResult.of(False, last.text, span, reason, conflict)
@@ -710,6 +709,13 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if conflict:
         reason += "; commits to several answers"
     return ScoreResult.of(right, last.text, span, reason, conflict)
+
+
+def _faulty(references: Iterable[str]) -> str:
+    """What is wrong with the first reference that cannot be evaluated; empty without one."""
+    faulty = next((entry for entry in references if not evaluable(entry)), None)
+    says = f"the reference cannot be evaluated within the limits: {(faulty or '')[:80]}"
+    return "" if faulty is None else says
 
 
 def _is_bound(output: str, last: Committed, answer: str, question: str) -> bool:
@@ -724,12 +730,14 @@ def _is_bound(output: str, last: Committed, answer: str, question: str) -> bool:
 def _unread(answer: str, kind: str) -> bool:
     """Whether an answer was not read as a whole: words beside its formula, a bracket left open.
 
-    A box holds the answer and nothing else, in words as well.
+    A box holds the answer and nothing else, in words as well, where it holds no sentences.
     """
     if answer.count("{") != answer.count("}") or len(_MATH_RE["open"].findall(answer)) % 2:
         return True
-    if kind == "boxed" or _MATH_RE["scaled"].search(answer):
-        return kind != "boxed"
+    if kind == "boxed" and not re.search(r"[.?!]\s", answer):
+        return False
+    if _MATH_RE["scaled"].search(answer):
+        return True
     worded = _MATH_RE["worded"].search(_MATH_RE["group"].sub("", answer)) is not None
     several = len(re.findall(r"\d+", answer)) > 1
     return worded and (

@@ -18,6 +18,7 @@ Comparison is exact, over rationals:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -69,9 +70,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("error", reason=f"no reference is a number: {list(asked.references)!r}")
     marks = committed(output)
     united = any(measure is not None for _, measure in known)
-    readable = [
-        (mark, n) for mark in marks if (n := _value(mark.text, united, asked.question)) is not None
-    ]
+    readable = _readable(marks, united, asked)
     values = [value for value, _ in known]
     if marks and not readable:
         return _not_a_number(marks[-1], asked, values)
@@ -95,6 +94,14 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if settled.conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
     return ScoreResult.of(right, said, span, reason, settled.conflict)
+
+
+def _readable(
+    marks: Sequence[Committed], united: bool, asked: ScoringInput
+) -> list[tuple[Committed, Quantity]]:
+    """The marked answers that are numbers."""
+    values = ((mark, _value(mark.text, united, asked.question)) for mark in marks)
+    return [(mark, n) for mark, n in values if n is not None]
 
 
 def _almost(

@@ -203,7 +203,7 @@ def names_none(text: str) -> bool:
 def beyond(text: str, allowed: str, options: Options) -> NamedOption | None:
     """The letter that a text marks last as its answer, where there is no such option.
 
-    The first letter of an option's text may stand for that text: "T" for "True".
+    The first letter of an option's text may mean that text: "T" for "True".
     """
     marks = [item for item in committed(text, most=MOST_OPTIONS) if item.kind != "bold"]
     letter = _MARKS_RE["only"].fullmatch(marks[-1].text) if marks and options else None
