@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -332,12 +333,21 @@ class RequestsClient(Client):
         self, provider: Provider, *, connections: int, timeouts: Timeouts, stream: bool = False
     ) -> None:
         super().__init__(provider, connections=connections, timeouts=timeouts, use_proxies=False)
+        import requests
+        from requests.adapters import HTTPAdapter
+
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="requests")
+        # Made once, before threads share it.
+        self._requests = requests.Session()
+        self._requests.trust_env = False
+        self._requests.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        self._requests.headers.update(self._headers())
+        for scheme in ("http://", "https://"):
+            self._requests.mount(scheme, HTTPAdapter(pool_maxsize=connections))
 
     async def __aexit__(self, *_: object) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-        if self._open is not None:
-            self._open.close()
+        self._requests.close()
 
     async def _read(self, method: str, path: str, data: Any = None, **headers: str) -> bytes:
         loop = asyncio.get_running_loop()
@@ -350,7 +360,7 @@ class RequestsClient(Client):
         silence = self._timeouts.connect, self._timeouts.idle_s
         until, pieces = time.monotonic() + self._timeouts.deadline_s, []
         try:
-            with self._session().request(
+            with self._requests.request(
                 method, self._address + path, data=data, timeout=silence, allow_redirects=False,
                 stream=True,
             ) as response:  # fmt: skip
@@ -374,19 +384,6 @@ class RequestsClient(Client):
             return content
         wait = retry_after(response.headers)
         raise refusal(response.status_code, content, self.secret, wait=wait)
-
-    def _session(self) -> Any:
-        if self._open is None:
-            import requests
-            from requests.adapters import HTTPAdapter
-
-            session = requests.Session()
-            session.trust_env = False
-            session.headers.update(self._headers())
-            for scheme in ("http://", "https://"):
-                session.mount(scheme, HTTPAdapter(pool_maxsize=self._connections))
-            self._open = session
-        return self._open
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

@@ -126,7 +126,7 @@ def test_a_head_that_says_something_else_is_refused(tmp_path: Path, text: str, s
 
 def test_a_check_beside_a_recipe_is_a_gate_of_its_build(tmp_path: Path, call: Call) -> None:
     recipe = small_recorded.write(tmp_path)
-    (tmp_path / "checks").mkdir()  # somebody's folder without checks is none of the build's
+    (tmp_path / "checks").mkdir()  # somebody's folder without checks is not the build's
     assert call("build", recipe, "--workspace", tmp_path / "first").returncode == 0
     head = CHECK.rpartition("SELECT")[0].replace("needs: cost_usd", "needs: text")
     folder = check(tmp_path / "checks", head + "SELECT row FROM answers WHERE text = 'x'")

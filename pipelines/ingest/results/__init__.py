@@ -229,8 +229,8 @@ def _totals(done: Assigned) -> dict[str, int]:
     return {arm: int(total) for arm, total in totals if isinstance(total, int | float)}
 
 
-def normal(done: Assigned) -> tuple[pa.Table, dict[str, pa.Array]]:
-    """The normal form of a group, and its further scores by name.
+def normal(done: Assigned) -> pa.Table:
+    """The normal form of a group.
 
     Scores of percent, points and words become 1 for right and 0 for wrong; one outside stays as it
     is and is noted. Costs become USD and times seconds where a name states another unit.
@@ -262,7 +262,7 @@ def normal(done: Assigned) -> tuple[pa.Table, dict[str, pa.Array]]:
     if "status" not in done.roles and "error" not in done.roles:
         _unread_status(done, result)
     _unknown_status(done, result)
-    return result, others
+    return result
 
 
 def _amounts(done: Assigned, role: str, name: str) -> np.ndarray | None:
@@ -518,14 +518,12 @@ class Results:
             are unique together.
         columns: Column of the normal form → what it was read from.
         notes: Choices, questions to a person, values that make no sense, and what was left out.
-        other_scores: Name of a further score → its values, one per row of `table`.
         layout: How the files were recognised.
     """
 
     table: pa.Table
     columns: dict[str, str]
     notes: tuple[ReadingNote, ...]
-    other_scores: dict[str, pa.Array] = field(default_factory=dict)
     layout: str = "table"
 
     @property
@@ -572,7 +570,7 @@ def _results(path: Path, mapping: Mapping[str, str]) -> Results:
     notes += [*_unread_rows(found.refused), *path_notes(paths, path)]
     # Whole documents are no separate records where sets inside are answers.
     inner = {n for s in found.sets if s.group.trail != DOCUMENT for n in s.group.files}
-    table, columns, more, scores = merged(
+    table, columns, more = merged(
         [s for s in found.sets if s.group.trail != DOCUMENT or not inner & {*s.group.files}]
     )
     if options := as_map({**columns, **mapping}):
@@ -580,7 +578,7 @@ def _results(path: Path, mapping: Mapping[str, str]) -> Results:
     stated = list(stated_notes(found.figures, table))
     _refuse_one_kind(table, stated, path)
     calls = call_notes(found.calls, arms(table))
-    return Results(table, columns, (*notes, *more, *calls, *stated), scores)
+    return Results(table, columns, (*notes, *more, *calls, *stated))
 
 
 def _refuse_one_kind(table: pa.Table, stated: Sequence[ReadingNote], path: Path) -> None:
@@ -631,15 +629,15 @@ def _read(group: Group, found: _Found, mapping: Mapping[str, str]) -> None:
 
 def _add_set(group: Group, done: Assigned, found: _Found, around: set[str]) -> str:
     """Add the normal form of a group to the sets of answers; why not, where it holds none."""
-    normal_form, others = normal(done)
+    normal_form = normal(done)
     found.figures |= figures_of(done, sorted(around - {*done.roles.values()}))
     if group.trail[-1:] == ("(lists of ids)",):
-        normal_form, others = _with_absent(done, normal_form), {}
+        normal_form = _with_absent(done, normal_form)
     if normal_form is None:
         return "lists name who succeeded, and not which questions there were"
     if all(normal_form.column(n).null_count == len(normal_form) for n in ("score", "text")):
         return "no row has a score or an answer"
-    found.sets.append(AnswerSet(group, done, normal_form, others))
+    found.sets.append(AnswerSet(group, done, normal_form))
     return ""
 
 

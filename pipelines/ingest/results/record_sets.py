@@ -667,12 +667,11 @@ FILLED = ("text", "prompt", "reference", "status", "error", "served_model", "cos
 
 @dataclass(slots=True)
 class AnswerSet:
-    """The answers of one group in the normal form, and its further scores."""
+    """The answers of one group in the normal form."""
 
     group: Group
     done: Assigned
     table: pa.Table
-    others: dict[str, pa.Array] = field(default_factory=dict)
 
     @property
     def scored(self) -> int:
@@ -687,8 +686,8 @@ class AnswerSet:
 
 def merged(
     answers: Sequence[AnswerSet],
-) -> tuple[pa.Table, dict[str, str], list[ReadingNote], dict[str, pa.Array]]:
-    """All answers once: table, columns, notes, further scores.
+) -> tuple[pa.Table, dict[str, str], list[ReadingNote]]:
+    """All answers once: table, columns, notes.
 
     The set with most scores counts; another that scores the same questions is compared with it,
     one that has texts alone gives it texts, and one with other answers is put beside it.
@@ -697,7 +696,7 @@ def merged(
         answers,
         key=lambda s: (-s.scored, -s.table.num_rows, -len(s.done.roles), s.group.trail),
     )
-    table, taken = first.table, [first]
+    table = first.table
     columns, notes = dict(first.done.roles), [*first.done.notes]
     for item in more:
         n, trails = item.table.num_rows, (first.group.trail, item.group.trail)
@@ -719,17 +718,9 @@ def merged(
             notes.append(told("other_kind", n, files=item.files))
         else:
             table = pa.concat_tables([table, item.table])
-            taken.append(item)
             notes += item.done.notes
             columns = {**item.done.roles, **columns}
-    names = dict.fromkeys(name for item in taken for name in item.others)
-    others = {
-        name: pa.concat_arrays([
-            item.others.get(name, pa.nulls(item.table.num_rows, pa.float64())) for item in taken
-        ])
-        for name in names
-    }  # fmt: skip
-    return table, columns, list(dict.fromkeys(notes)), others
+    return table, columns, list(dict.fromkeys(notes))
 
 
 def _same_source(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
