@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,11 +48,12 @@ PACKAGES = ("routeyard.schemas", "routeyard.pipelines", "routeyard.datacards")
 _STAGES = "routeyard.flows.tasks"
 #: The module that writes a release's card, from its templates.
 CARD = "routeyard.datacards.card"
-#: Where nodes hold statements; an expression that holds some, there is not.
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+# Parts of code as `ast.unparse` writes it: each import on a line, only docstrings in three quotes.
+_DOCSTRING = re.compile(r"^ *(\"\"\"|''').*?\1$\n?", re.DOTALL | re.MULTILINE)
+_FOR_TYPING = re.compile(r"^if TYPE_CHECKING:\n(?: .*\n|\n)+", re.MULTILINE)
+_IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (.+)$", re.MULTILINE)
 _PROGRAM = re.compile(r"[\"'](routeyard\.pipelines\.[\w.]+)[\"']")
-_NAMED = re.compile(r"Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )'([^']+)'\)?")
-_READERS = ("with_name", "with_suffix", "PackageLoader")
+_NAMED = re.compile(r"Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )'([^']+)'")
 _LOADED = re.compile(r"PackageLoader\('([^']+)', '([^']+)'\)")
 
 
@@ -64,14 +65,40 @@ def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str
         uses: Modules of registered parts that the stage uses, e.g. of its scorers;
             a module outside the packages is hashed, and not followed.
     """
-    outer = make.__qualname__.partition(".")[0]
-    modules: set[str] = set()
-    hashes: dict[str, str] = {}
-    _function(make.__module__, outer, modules, hashes, set())
-    modules |= set(uses)
-    for name in sorted(reach(frozenset(modules))):
-        hashes[name] = module_hash(name)
+    modules, hashes = set(uses), dict[str, str]()
+    seen, waiting = set(), [(make.__module__, make.__qualname__.partition(".")[0])]
+    while waiting:
+        key = waiting.pop()
+        if key in seen or (node := _bound(key[0]).get(key[1])) is None:
+            continue
+        seen.add(key)
+        code = _normal(node)
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            hashes[":".join(key)] = _short(code.encode())
+            used = {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
+            waiting += [(key[0], name) for name in used]
+        for source, attribute in _imported(code):
+            target = _module_of(source, attribute)
+            if _package(target) in PACKAGES:
+                modules.add(target)
+            elif target.startswith(_STAGES):
+                waiting.append((target, attribute))
+    hashes |= {name: module_hash(name) for name in reach(frozenset(modules))}
     return dict(sorted(hashes.items()))
+
+
+@cache
+def _bound(module: str) -> dict[str, ast.stmt]:
+    """Name → the statement of a module that defines it, or that imports it alone."""
+    result: dict[str, ast.stmt] = {}
+    for node in ast.parse(_source(_origin(module))).body:
+        for item in getattr(node, "names", ()):
+            one = {**vars(node), "names": [item]}
+            result[(item.asname or item.name).partition(".")[0]] = type(node)(**one)
+        values = getattr(node, "targets", [getattr(node, "target", None)])
+        for name in (getattr(node, "name", None), *(getattr(item, "id", None) for item in values)):
+            result |= {name: node} if isinstance(name, str) else {}
+    return result
 
 
 @cache
@@ -81,67 +108,45 @@ def reach(modules: frozenset[str]) -> frozenset[str]:
     waiting = set(modules)
     while waiting:
         name = waiting.pop()
-        if name not in results:
-            results.add(name)
-            waiting |= _module(name).imports - results
+        results.add(name)
+        waiting |= _imports(name) - results
     return frozenset(results)
 
 
+@cache
 def module_hash(name: str) -> str:
     """16 hex digits over a module's code and the files that it reads beside itself."""
-    return _module(name).hash
-
-
-class _Module(NamedTuple):
-    hash: str
-    imports: frozenset[str]
-
-
-@cache
-def _module(name: str) -> _Module:
-    """What is needed of a module, read at once: syntax trees are too large to keep."""
-    path, tree = _parsed(name)
-    return _Module(_hash(path, tree), _imports(name, path, tree))
-
-
-def _hash(path: Path, tree: ast.Module) -> str:
-    hashed = hashlib.sha256((_plain(path) if path.suffix == ".py" else _normal(tree)).encode())
-    for file in sorted({item for where in _read_by(tree, path) for item in _files(where)}):
-        content = _plain(file).encode() if file.suffix == ".py" else file.read_bytes()
-        hashed.update(f"{file.parent.name}/{file.name}".encode() + b"\0" + content)
-    return hashed.hexdigest()[:16]
+    path = _origin(name)
+    content = _plain(path).encode()
+    for file in sorted({item for where in _read_by(path) for item in _files(where)}):
+        text = _plain(file).encode() if file.suffix == ".py" else file.read_bytes()
+        content += f"\n{file.parent.name}/{file.name}\0".encode() + text
+    return _short(content)
 
 
 def reached_code(module: str) -> str:
     """Hash of all code that a module can reach, itself included."""
-    hashes = "".join(f"{name}={module_hash(name)}\n" for name in sorted(reach(frozenset({module}))))
-    return hashlib.sha256(hashes.encode()).hexdigest()[:16]
+    names = sorted(reach(frozenset({module})))
+    return _short("".join(f"{name}={module_hash(name)}\n" for name in names).encode())
 
 
-def _read_by(tree: ast.AST, path: Path) -> set[Path]:
+def _short(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _read_by(path: Path) -> set[Path]:
     """Files and folders that a module reads beside itself.
 
     Named are those of `Path(__file__).with_name("…")`, `.with_suffix("…")`, `.parent / "…"` and
     `PackageLoader("package", "…")`; where `__file__` is used otherwise, its whole folder.
     """
-    paths: set[Path] = set()
-    named = 0
-    if not re.search("__file__|PackageLoader", _source(path)):
-        return paths
-    nodes = list(ast.walk(tree))
-    for node in nodes:
-        names_one = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-        if isinstance(node, ast.Call):
-            names_one = getattr(node.func, "attr", getattr(node.func, "id", "")) in _READERS
-        text = ast.unparse(node) if names_one else ""
-        if match := _NAMED.fullmatch(text):
-            how, name = match.groups()
-            paths.add(path.with_suffix(name) if how == ".with_suffix(" else path.parent / name)
-            named += 1
-        elif match := _LOADED.fullmatch(text):
-            paths.add(_parsed(match[1])[0].parent / match[2])
-    uses = sum(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes)
-    return paths | ({path.parent} if uses > named else set())
+    code = _plain(path)
+    named = _NAMED.findall(code)
+    paths = {
+        path.with_suffix(name) if "suffix" in how else path.parent / name for how, name in named
+    }
+    paths |= {_origin(package).parent / name for package, name in _LOADED.findall(code)}
+    return paths | ({path.parent} if code.count("__file__") > len(named) else set())
 
 
 def _files(place: Path) -> Iterator[Path]:
@@ -149,91 +154,25 @@ def _files(place: Path) -> Iterator[Path]:
     return (item for item in inside if item.is_file() and item.suffix not in (".pyc", ".md"))
 
 
-def _function(
-    module: str, name: str, modules: set[str], hashes: dict[str, str], seen: set[str]
-) -> None:
-    """Collect what one function of a flow's module reaches."""
-    if (key := f"{module}:{name}") in seen:
-        return
-    seen.add(key)
-    _, tree = _parsed(module)
-    outside = _bound(tree.body, module)
-    definitions = _definitions(tree)
-    if (node := definitions.get(name)) is None:
-        return
-    hashes[key] = hashlib.sha256(_normal(node).encode()).hexdigest()[:16]
-    inside = _bound(list(ast.walk(node)), module)
-    used = {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
-    for local, (source, attribute) in {**outside, **inside}.items():
-        if local not in used and local not in inside:
-            continue
-        target = _module_of(source, attribute)
-        if target.startswith(tuple(f"{package}." for package in PACKAGES)) or target in PACKAGES:
-            modules.add(target)
-        elif target == _STAGES or target.startswith(f"{_STAGES}."):
-            _function(target, attribute, modules, hashes, seen)
-    for local in sorted(used & definitions.keys()):
-        _function(module, local, modules, hashes, seen)
-
-
-def _definitions(tree: ast.Module) -> dict[str, ast.AST]:
-    definitions: dict[str, ast.AST] = {}
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            definitions[node.name] = node
-        elif isinstance(node, ast.Assign):
-            definitions |= {item.id: node for item in node.targets if isinstance(item, ast.Name)}
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            definitions[node.target.id] = node
-    return definitions
-
-
-def _bound(nodes: Iterable[ast.AST], module: str) -> dict[str, tuple[str, str]]:
-    """Local name → (module, attribute or "") of `import` and `from … import` statements."""
-    imported = {}
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for name in node.names:
-                imported[name.asname or name.name] = (node.module, name.name)
-        elif isinstance(node, ast.Import):
-            for name in node.names:
-                imported[name.asname or name.name.partition(".")[0]] = (name.name, "")
-    return imported
-
-
-def _imports(name: str, path: Path, tree: ast.Module) -> frozenset[str]:
+@cache
+def _imports(name: str) -> frozenset[str]:
     """Modules of the packages that a module imports, starts as a program, or is inside of."""
     if _package(name) not in PACKAGES:
         return frozenset()
-    parts = name.split(".")
+    code, parts = _plain(_origin(name)), name.split(".")
     imports = {".".join(parts[:n]) for n in range(1, len(parts))}
     # `python -m pipelines.…`: a separate process.
-    imports |= {item for item in _PROGRAM.findall(_source(path)) if _is_module(item)}
-    for node in _statements(tree, typing=False):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            imports |= {_module_of(node.module, item.name) for item in node.names}
-        elif isinstance(node, ast.Import):
-            imports |= {item.name for item in node.names}
+    imports |= {item for item in _PROGRAM.findall(code) if _spec(item) is not None}
+    imports |= {_module_of(*item) for item in _imported(_FOR_TYPING.sub("", code))}
     return frozenset(item for item in imports if _package(item) in PACKAGES)
 
 
-def _statements(tree: ast.AST, *, typing: bool = True) -> Iterator[ast.AST]:
-    """All statements, and what else holds some; expressions, nine nodes of ten, are left out.
-
-    Args:
-        typing: Those under `if TYPE_CHECKING:` too.
-    """
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for name in _BLOCKS:
-            inside = getattr(node, name, ())
-            waiting += [item for item in inside if typing or not _for_typing(item)]
-
-
-def _for_typing(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+def _imported(code: str) -> Iterator[tuple[str, str]]:
+    """(module, attribute or "") of the imports in code."""
+    for module, listed in _IMPORT.findall(code):
+        for name in listed.split(", "):
+            word = name.partition(" as ")[0]
+            yield (module, word) if module else (word, "")
 
 
 def _package(module: str) -> str:
@@ -241,16 +180,10 @@ def _package(module: str) -> str:
 
 
 def _module_of(module: str, attribute: str) -> str:
-    return f"{module}.{attribute}" if _is_module(f"{module}.{attribute}") else module
-
-
-@cache
-def _is_module(name: str) -> bool:
-    if not all(part.isidentifier() for part in name.split(".")):
-        return False
-    if _package(name) not in (*PACKAGES, "routeyard.flows"):
-        return False
-    return _spec(name) is not None
+    """A module that a name is imported from, or that it is."""
+    whole = f"{module}.{attribute}"
+    ours = attribute.isidentifier() and _package(whole) in (*PACKAGES, "routeyard.flows")
+    return whole if ours and _spec(whole) is not None else module
 
 
 @cache
@@ -267,24 +200,17 @@ def _spec(name: str) -> ModuleSpec | None:
         return None
 
 
-def _parsed(name: str) -> tuple[Path, ast.Module]:
+def _origin(name: str) -> Path:
+    """The file of a module; no file for one that is elsewhere and cannot be found."""
     spec = _spec(name)
-    if spec is None or spec.origin is None:
-        if _package(name) in PACKAGES:
-            raise ModuleNotFoundError(name)
-        return Path(), ast.parse("")
-    path = Path(spec.origin)
-    return path, _tree(path)
-
-
-@lru_cache(maxsize=32)
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(_source(path))
+    if (spec is None or spec.origin is None) and _package(name) in PACKAGES:
+        raise ModuleNotFoundError(name)
+    return Path(spec.origin) if spec is not None and spec.origin is not None else Path()
 
 
 @cache
 def _plain(path: Path) -> str:
-    return _normal(_tree(path))
+    return _normal(ast.parse(_source(path)))
 
 
 @lru_cache(maxsize=32)
@@ -294,14 +220,7 @@ def _source(path: Path) -> str:
 
 def _normal(tree: ast.AST) -> str:
     """The code as text, without comments, docstrings and layout."""
-    for node in _statements(tree):
-        body = getattr(node, "body", None)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = body[0] if body else None
-            docstring = first.value if isinstance(first, ast.Expr) else None
-            if isinstance(docstring, ast.Constant) and isinstance(docstring.value, str):
-                node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    return _DOCSTRING.sub("", ast.unparse(tree))
 
 
 # What a recipe needs around it: files and servers behind environment variables that are not set.
