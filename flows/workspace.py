@@ -53,6 +53,7 @@ _DOCSTRING = re.compile(r"^ *(\"\"\"|''').*?\1$\n?", re.DOTALL | re.MULTILINE)
 _FOR_TYPING = re.compile(r"^if TYPE_CHECKING:\n(?: .*\n|\n)+", re.MULTILINE)
 _IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (.+)$", re.MULTILINE)
 _PROGRAM = re.compile(r"[\"'](routeyard\.pipelines\.[\w.]+)[\"']")
+_FILE = re.compile(r"(?<!['\"])__file__")
 _NAMED = re.compile(r"Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )'([^']+)'")
 _LOADED = re.compile(r"PackageLoader\('([^']+)', '([^']+)'\)")
 
@@ -146,7 +147,7 @@ def _read_by(path: Path) -> set[Path]:
         path.with_suffix(name) if "suffix" in how else path.parent / name for how, name in named
     }
     paths |= {_origin(package).parent / name for package, name in _LOADED.findall(code)}
-    return paths | ({path.parent} if code.count("__file__") > len(named) else set())
+    return paths | ({path.parent} if len(_FILE.findall(code)) > len(named) else set())
 
 
 def _files(place: Path) -> Iterator[Path]:

@@ -78,10 +78,17 @@ class UnknownName(BadInput):
     """A name that no registry lists."""
 
 
+#: Names that an error lists; of more it names the nearest.
+_LISTED = 12
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?` for the closest known name, else the known names."""
+    """`did you mean 'x'?` for the closest known name, else the known names; of many the nearest."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
+    if len(names) > _LISTED:
+        near = ", ".join(map(repr, difflib.get_close_matches(name, names, n=3, cutoff=0)))
+        return f"the nearest of {len(names)} are {near}"
     return "known: " + ", ".join(names) if names else "none are known"

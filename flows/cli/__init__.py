@@ -244,7 +244,9 @@ def _wrong_words(error: Exception, words: list[str]) -> RouteyardError | None:
     if not isinstance(error, TyperException):
         return None
     context = getattr(error, "ctx", None)
-    called = context.command_path if context is not None else f"routeyard {words[0]}"
+    # A group that is a command too, `zoo`, has itself as a part of its path.
+    named = (context.command_path if context is not None else f"routeyard {words[0]}").split()
+    called = " ".join(dict.fromkeys(named))
     says, _, _ = error.format_message().rstrip(".").partition(" (Possible options")
     help_of = f"`{called} --help` shows its options and examples"
     if says.count("\n") > 1:  # a group without a command: the message is its help

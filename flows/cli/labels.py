@@ -111,6 +111,7 @@ def audit_command(
     """
     from routeyard.flows.audits import audit_path, audit_submitted, write_page
     from routeyard.pipelines.audit.checks import CHECKS
+    from routeyard.pipelines.audit.metering import CHECKS as METERING
     from routeyard.pipelines.audit.own import checks_in
     from routeyard.pipelines.ingest.mapping import parse_map
     from routeyard.pipelines.ingest.results import ROLES
@@ -118,7 +119,8 @@ def audit_command(
     own = checks_in(checks) if checks is not None else []
     if list_:
         rows = [{k: v for k, v in vars(item).items() if k != "find"} for item in (*CHECKS, *own)]
-        return Output(rows, map(_listed, (*CHECKS, *own)))
+        metered = f"metering, of a workspace: {', '.join(METERING)}"
+        return Output(rows, [*map(_listed, (*CHECKS, *own)), metered])
     if path is None:
         raise BadInput(
             "missing argument 'path'", where="routeyard audit",

@@ -25,7 +25,7 @@ from routeyard.pipelines.common.pool import same_model
 from routeyard.pipelines.common.trajectories import cache_rule, rule_of
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.contracts import RESULTS, statements
-from routeyard.schemas.errors import UnknownName
+from routeyard.schemas.errors import UnknownName, did_you_mean
 from routeyard.schemas.recipe import Pool, Recipe
 from routeyard.schemas.recipe.collect import Metering
 from routeyard.schemas.release import Waiver
@@ -314,8 +314,8 @@ def check_gate(gate: str, *, where: str | None = None) -> None:
         raise UnknownName(
             f"there is no gate {gate!r} to waive",
             where=where,
-            next_step=f"known: {', '.join(known)}; `{GATE}` or `audit` alone waives all of its "
-            "checks",
+            next_step=f"{did_you_mean(gate, known)}; `routeyard audit --list` lists the checks, and "
+            f"`{GATE}` or `audit` alone waives all of its own",
         )
 
 

@@ -37,6 +37,8 @@ class Registry:
     methods: tuple[str, ...] = ()
     #: Names of parts that a package declares in a file, where an entry point names only it.
     declared: Callable[[str], Iterable[str]] | None = None
+    #: What lists them all, for people.
+    listed: str = ""
 
     @cached_property
     def targets(self) -> dict[str, str]:
@@ -75,8 +77,9 @@ class Registry:
             raise UnknownName(
                 f"there is no {self.kind} {name!r}",
                 where=where,
-                next_step=f"{did_you_mean(name, self.targets)}; where a package adds it, install "
-                "that package here",
+                next_step=f"{did_you_mean(name, self.targets)}; "
+                f"{f'{self.listed} lists them; ' if self.listed else ''}where a package adds it, "
+                "install that package here",
             )
         module, _, attribute = self.targets[name].partition(":")
         if name in self.builtin:

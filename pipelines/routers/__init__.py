@@ -15,6 +15,7 @@ from routeyard.pipelines.routers.listed import rows
 #: Routers over a whole pool.
 ROUTERS = Registry(
     kind="router",
+    listed="`routeyard zoo`",
     group="routeyard.routers",
     methods=("fit", "scores"),
     builtin={name: f"{__name__}.{row['class']}" for name, row in rows().items()},

@@ -28,6 +28,7 @@ def rows() -> dict[str, dict[str, Any]]:
 
 METRICS = Registry(
     kind="metric",
+    listed="pipelines/evaluate/README.md",
     group="routeyard.metrics",
     builtin={
         name: f"{__name__}.{row['module']}:{name}_metric"

@@ -13,6 +13,7 @@ from routeyard.pipelines.evaluate.studies.study import declared
 
 STUDIES = Registry(
     kind="study",
+    listed="`routeyard study list`",
     group="routeyard.studies",
     builtin={name: f"routeyard.pipelines.evaluate.studies.study:{name}" for name in declared()},
     declared=declared,

@@ -12,6 +12,7 @@ from routeyard.pipelines.ingest.importers.reading import FORMATS
 #: Format → its importer.
 IMPORTERS = Registry(
     kind="import format",
+    listed="`routeyard import list`",
     group="routeyard.importers",
     builtin={
         name: f"{__name__}.{row.get('reader', f'{name}:IMPORTER')}" for name, row in FORMATS.items()

@@ -11,6 +11,7 @@ from routeyard.pipelines.common.registry import Registry
 
 SCORERS = Registry(
     kind="scorer",
+    listed="pipelines/label/scorers/README.md",
     group="routeyard.scorers",
     builtin={
         "auto": "routeyard.pipelines.label.scorers.auto:SCORER",
