@@ -104,68 +104,63 @@ def line(stage: str, text: str) -> None:
     _console.print(Text.assemble((f"{stage:<9}", style), " ", further), soft_wrap=True)
 
 
+#: Seconds from one line of progress to the next, where none can be drawn again.
+_EVERY_S = 10.0
+#: Shows lines, further ones where they are drawn again, and whether they are the last.
+Show = Callable[[list[str], list[str], bool], None]
+
+
+@contextmanager
+def _progress(
+    stage: str, console: Console, also: Callable[[str], None] | None = None
+) -> Iterator[Show]:
+    """Lines of progress: drawn again on a terminal, printed every ten seconds elsewhere."""
+    if console.is_terminal:
+        from rich.live import Live
+
+        def draw(lines: list[str], more: list[str], last: bool) -> None:
+            live.update(Text("\n".join(f"{stage:<9} {text}" for text in [*lines, *more])))
+
+        with Live(console=console, refresh_per_second=4, transient=True) as live:
+            yield draw
+        return
+    shown = time.monotonic()
+
+    def show(lines: list[str], more: list[str], last: bool) -> None:
+        nonlocal shown
+        if not last and time.monotonic() - shown < _EVERY_S:
+            return
+        shown = time.monotonic()
+        for text in lines:
+            console.print(f"{stage:<9} {text}", soft_wrap=True, markup=False)
+            if also:
+                also(text)
+
+    yield show
+
+
 @contextmanager
 def counter(stage: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with rate and ETA on a terminal, a line every ten seconds elsewhere.
-
-    Yields a function of (done, wanted).
-    """
-    if not sys.stderr.isatty() or _console.quiet:
-        yield _lines(stage, unit)
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    with Progress(
-        TextColumn(f"[bold]{stage:<9}[/bold]"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=_console,
-        transient=True,
-    ) as progress:
-        bar = progress.add_task(stage, total=None, rate="")
-        started = time.monotonic()
+    """Rate and time left of long work; yields a function of (done, wanted)."""
+    started = time.monotonic()
+    with _progress(stage, _console) as show:
 
         def advance(done: int, wanted: int) -> None:
             passed = max(time.monotonic() - started, 1e-6)
-            progress.update(
-                bar, completed=done, total=wanted, rate=f"{done / passed:,.0f} {unit}/s"
-            )
+            rate = done / passed
+            speed = f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
+            left = f", {duration((wanted - done) / rate)} left" if rate else ""
+            # What ends before a first line is due needs none.
+            last = done >= wanted and passed >= 2
+            show([f"{done:,}/{wanted:,} {unit}, {speed}{left}"], [], last)
 
         yield advance
 
 
-def _lines(stage: str, unit: str) -> Callable[[int, int], None]:
-    started = said = time.monotonic()
-
-    def advance(done: int, wanted: int) -> None:
-        nonlocal said
-        now = time.monotonic()
-        if now - said < 10 and done < wanted:
-            return
-        if done >= wanted and now - started < 2:
-            return
-        said = now
-        rate = done / max(now - started, 1e-6)
-        speed = f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
-        left = f", {(wanted - done) / rate:,.0f} s left" if rate else ""
-        _console.print(f"{stage:<9} {done:,}/{wanted:,} {unit}, {speed}{left}")
-
-    return advance
-
-
-# What a person sees while answers come in: a line per model, live or every ten seconds.
+# What a person sees while answers come in: a line per model.
 #
 # Done of wanted, rate, errors by class, USD spent and projected, time left.
 
-_EVERY_S = 10.0
 #: What the latest run of this process had when it was last shown: for Ctrl-C.
 _last: RunProgress | None = None
 #: Simulated models: nobody pays their cost.
@@ -174,7 +169,7 @@ _simulated: frozenset[str] = frozenset()
 
 @contextmanager
 def collecting(
-    console: Console | None = None,
+    console: Console = _console,
     also: Callable[[str], None] | None = None,
     simulated: Iterable[str] = (),
 ) -> Iterator[Callable[[RunProgress], None]]:
@@ -186,28 +181,19 @@ def collecting(
     """
     global _simulated
     _simulated = frozenset(simulated)
-    console = console or SafeConsole(stderr=True)
-    if not console.is_terminal:
-        yield _noting(console, _plain_lines(console, also))
-        return
-    from rich.live import Live
-
-    with Live(console=console, refresh_per_second=4, transient=True) as live:
-        yield _noting(console, lambda now: live.update(Text("\n".join(progress_lines(now)))))
-
-
-def _noting(console: Console, show: Callable[[RunProgress], None]) -> Callable[[RunProgress], None]:
     said: set[str] = set()
+    with _progress("collect", console, also) as show:
 
-    def noting(now: RunProgress) -> None:
-        global _last
-        _last = now
-        for waits in {model.waits for model in now.models if model.waits} - said:
-            said.add(waits)
-            console.print(f"collect   {waits}", soft_wrap=True, markup=False)
-        show(now)
+        def snapshot(now: RunProgress) -> None:
+            global _last
+            _last = now
+            for waits in {model.waits for model in now.models if model.waits} - said:
+                said.add(waits)
+                console.print(f"collect   {waits}", soft_wrap=True, markup=False)
+            lines = [progress_line(model) for model in now.models]
+            show(lines, _all_models(now), now.finished and now.elapsed_s > 2)
 
-    return noting
+        yield snapshot
 
 
 def stored_answers() -> str | None:
@@ -221,15 +207,14 @@ def stored_answers() -> str | None:
     return f"{said} ({made_up}${paid:,.4f}{unknown} spent in this run)"
 
 
-def progress_lines(now: RunProgress) -> list[str]:
-    """A line for each model, and one for all where there are several."""
-    lines = [progress_line(model) for model in now.models]
-    if len(lines) > 1:
-        made_up = _made_up(*(model.model_id for model in now.models))
-        spent = f"{made_up}${now.spent_usd:,.4f} spent"
-        left = duration(max(model.eta_s or 0.0 for model in now.models))
-        lines.append(f"all: {now.done:,}/{now.wanted:,}, {spent}, {left} left")
-    return lines
+def _all_models(now: RunProgress) -> list[str]:
+    """A line for all models, where there are several."""
+    if len(now.models) < 2:
+        return []
+    made_up = _made_up(*(model.model_id for model in now.models))
+    spent = f"{made_up}${now.spent_usd:,.4f} spent"
+    left = duration(max(model.eta_s or 0.0 for model in now.models))
+    return [f"all: {now.done:,}/{now.wanted:,}, {spent}, {left} left"]
 
 
 def progress_line(model: Tally) -> str:
@@ -265,26 +250,6 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def _plain_lines(
-    console: Console, also: Callable[[str], None] | None
-) -> Callable[[RunProgress], None]:
-    shown = time.monotonic()
-
-    def show(now: RunProgress) -> None:
-        nonlocal shown
-        due = time.monotonic() - shown >= _EVERY_S
-        # A run that ends before the first line is due needs none.
-        if not due and not (now.finished and now.elapsed_s > 2):
-            return
-        shown = time.monotonic()
-        for model in now.models:
-            console.print(f"collect   {progress_line(model)}", soft_wrap=True, markup=False)
-            if also:
-                also(progress_line(model))
-
-    return show
 
 
 def _errors(model: Tally) -> str:
