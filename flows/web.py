@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from email.message import Message
-from functools import partial
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote
 
+from aiohttp import web
+
+from routeyard.flows.demo.server import Route, start
 from routeyard.pipelines.audit.labels import DECISIONS
 from routeyard.schemas.errors import BadInput
 
@@ -21,39 +22,58 @@ from routeyard.schemas.errors import BadInput
 _NAMES = ("127.0.0.1", "localhost")
 
 
-def asked_here(headers: Message) -> bool:
+def asked_here(request: web.Request) -> bool:
     """Whether the one `Host` header names this machine.
 
     A page elsewhere whose name is made to point here would send its own name. Two headers
     are nobody's browser: one reader may believe the first and another the last.
     """
-    named = headers.get_all("Host") or []
-    return len(named) == 1 and str(named[0]).rsplit(":", 1)[0] in _NAMES
+    named = request.headers.getall("Host", [])
+    return len(named) == 1 and named[0].rsplit(":", 1)[0] in _NAMES
 
 
 class LocalServer:
-    """Serves requests on 127.0.0.1 with a handler of `http.server`; port 0 takes a free one."""
+    """Serves requests on 127.0.0.1 with one function; port 0 takes a free one."""
 
-    def __init__(self, handler: Any, *, port: int = 0, path: str = "") -> None:
+    def __init__(self, answer: Route, policy: str, *, port: int = 0, path: str = "") -> None:
+        async def guarded(request: web.Request) -> web.StreamResponse:
+            reply = await answer(request)
+            reply.headers.update(
+                {
+                    "Content-Security-Policy": policy,
+                    "Referrer-Policy": "no-referrer",
+                    "X-Content-Type-Options": "nosniff",
+                    "Cache-Control": "no-store",
+                }
+            )
+            return reply
+
+        self._loop = asyncio.new_event_loop()
         try:
-            self.server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+            starting = start({"*": guarded}, port)
+            self._runner, address = self._loop.run_until_complete(starting)
         except OSError as error:
+            self._loop.close()
             raise BadInput(
-                f"port {port} cannot be opened on this machine: {error.strerror or error}",
+                f"port {port} cannot be opened on this machine: {os.strerror(error.errno or 0)}",
                 where="--port",
                 next_step="leave --port out and a free one is taken, or end what uses this one",
             ) from error
-        self.server.daemon_threads = True
-        self.address = f"http://127.0.0.1:{self.server.server_address[1]}/{path}"
+        self.address = f"{address}/{path}"
 
     def serve(self) -> None:
-        """Serve until Ctrl-C or `server.shutdown()`."""
+        """Serve until Ctrl-C or `end`."""
         try:
-            self.server.serve_forever(poll_interval=0.1)
+            self._loop.run_forever()
         except KeyboardInterrupt:
             pass
         finally:
-            self.server.server_close()
+            self._loop.run_until_complete(self._runner.cleanup())
+            self._loop.close()
+
+    def end(self) -> None:
+        """Let `serve` return, from another thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
 
 # A small local web page for the review queue: one answer at a time, three buttons.
@@ -66,7 +86,6 @@ _STYLE = Path(__file__).with_name("review.css").read_text(encoding="utf-8")
 _REVIEW_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'"
 )
-_LONGEST = 100_000
 
 Decide = Callable[[tuple[str, str, int], str, str], None]
 
@@ -79,65 +98,34 @@ class ReviewPage(LocalServer):
         self._decide = decide
         self._secret = secrets.token_urlsafe(18)
         self._decided: dict[int, str] = {}
-        page = self
+        super().__init__(self._answer, _REVIEW_POLICY, port=port, path=f"{self._secret}/")
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                page._get(self)
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        first, _, number = request.path.strip("/").partition("/")
+        known = secrets.compare_digest(first.encode("utf-8", "replace"), self._secret.encode())
+        if not known or not asked_here(request):
+            return _page("<p>There is nothing here.</p>", 404)
+        place = next((n for n in range(len(self._rows)) if n not in self._decided), -1)
+        if number:
+            whole = number.isascii() and number.isdigit() and len(number) < 9
+            place = int(number) if whole else -1
+        there = 0 <= place < len(self._rows)
+        if request.method == "POST":
+            if not there:
+                return _page("<p>That could not be read.</p>", 400)
+            return self._keep(place, await request.post())
+        done = f"<p>{len(self._decided)} decided. Nothing more here.</p>"
+        return _page(self._form(place) if there else done)
 
-            def do_POST(self) -> None:
-                page._post(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        super().__init__(Handler, port=port, path=f"{self._secret}/")
-
-    def _place(self, request: BaseHTTPRequestHandler) -> int | None:
-        """Number in the path; null (answered with an error) for anything else."""
-        parts = request.path.strip("/").split("/")
-        known = secrets.compare_digest(parts[0].encode(), self._secret.encode())
-        if not known or not asked_here(request.headers):
-            self._send(request, 404, "<p>There is nothing here.</p>")
-            return None
-        number = parts[1] if len(parts) == 2 else ""
-        if not number:
-            return next((n for n in range(len(self._rows)) if n not in self._decided), -1)
-        return int(number) if number.isascii() and number.isdigit() and len(number) < 9 else -1
-
-    def _get(self, request: BaseHTTPRequestHandler) -> None:
-        place = self._place(request)
-        if place is None:
-            return
-        if not 0 <= place < len(self._rows):
-            self._send(request, 200, f"<p>{len(self._decided)} decided. Nothing more here.</p>")
-            return
-        self._send(request, 200, self._form(place))
-
-    def _post(self, request: BaseHTTPRequestHandler) -> None:
-        place = self._place(request)
-        if place is None:
-            return
-        length = request.headers.get("Content-Length") or "0"
-        if (
-            not (length.isascii() and length.isdigit())
-            or int(length) > _LONGEST
-            or not 0 <= place < len(self._rows)
-        ):
-            self._send(request, 400, "<p>That could not be read.</p>")
-            return
-        said = parse_qs(request.rfile.read(int(length)).decode("utf-8", "replace"))
-        decision, note = said.get("decision", [""])[0], said.get("note", [""])[0]
+    def _keep(self, place: int, said: Any) -> web.Response:
+        """Keep what the form says of an answer, and go on to the next."""
+        decision, note = str(said.get("decision", "")), str(said.get("note", ""))
         if decision not in DECISIONS:
-            self._send(request, 400, "<p>That is no decision.</p>")
-            return
+            return _page("<p>That is no decision.</p>", 400)
         row = self._rows[place]
         self._decide((row["query_id"], row["model_id"], int(row["sample"])), decision, note[:2000])
         self._decided[place] = decision
-        request.send_response(303)
-        request.send_header("Location", f"/{self._secret}/")
-        request.send_header("Content-Length", "0")
-        request.end_headers()
+        return web.Response(status=303, headers={"Location": f"/{self._secret}/"})
 
     def _form(self, place: int) -> str:
         row = {name: html.escape(str(value)) for name, value in self._rows[place].items()}
@@ -158,20 +146,13 @@ class ReviewPage(LocalServer):
 <p>{len(self._decided)} decided. <a href="/{self._secret}/{place + 1}">Leave it and go on</a></p>
 """
 
-    def _send(self, request: BaseHTTPRequestHandler, status: int, body: str) -> None:
-        page = (
-            "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Review</title>"
-            f"<style>{_STYLE}</style></head><body>{body}</body></html>"
-        ).encode("utf-8", "replace")
-        request.send_response(status)
-        request.send_header("Content-Type", "text/html; charset=utf-8")
-        request.send_header("Content-Security-Policy", _REVIEW_POLICY)
-        request.send_header("Referrer-Policy", "no-referrer")
-        request.send_header("X-Content-Type-Options", "nosniff")
-        request.send_header("Cache-Control", "no-store")
-        request.send_header("Content-Length", str(len(page)))
-        request.end_headers()
-        request.wfile.write(page)
+
+def _page(body: str, status: int = 200) -> web.Response:
+    page = (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Review</title>"
+        f"<style>{_STYLE}</style></head><body>{body}</body></html>"
+    ).encode("utf-8", "replace")
+    return web.Response(body=page, status=status, content_type="text/html", charset="utf-8")
 
 
 def _marked(row: dict[str, Any]) -> str:
@@ -185,8 +166,6 @@ def _marked(row: dict[str, Any]) -> str:
 
 # Serves a folder of static pages on loopback, to this machine's browser only.
 
-#: What the standard library opens unasked where a folder is asked for.
-_PAGES = ("index.html", "index.htm")
 #: Of every answer, whatever a page says of itself: only the site's own scripts and styles run, and
 #: nothing is fetched from elsewhere, sent or framed.
 _SITE_POLICY = (
@@ -199,40 +178,26 @@ class SiteServer(LocalServer):
     """Serves the static pages of `folder`."""
 
     def __init__(self, folder: Path, *, port: int = 0) -> None:
-        super().__init__(partial(_Handler, directory=str(folder.resolve())), port=port)
+        self._folder = folder.resolve()
+        super().__init__(self._answer, _SITE_POLICY, port=port)
 
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if not asked_here(request):
+            return web.Response(text="only this machine may ask", status=403)
+        if (page := self._file(request.path)) is None:
+            return web.Response(text="there is no such page", status=404)
+        if page.is_dir():
+            address = request.rel_url.raw_path.strip("/")  # two slashes would name another host
+            return web.Response(status=301, headers={"Location": f"/{address}/"})
+        kind = guess_type(page.name)[0] or "application/octet-stream"
+        return web.Response(body=page.read_bytes(), content_type=kind)
 
-class _Handler(SimpleHTTPRequestHandler):
-    def send_head(self):  # type: ignore[no-untyped-def]
-        if not asked_here(self.headers):
-            self.send_error(403, "only this machine may ask")
+    def _file(self, path: str) -> Path | None:
+        """What is at a path, if it is of the site: a stranger's may hold links and pipes."""
+        if "\0" in path:
             return None
-        if "\0" in unquote(self.path) or not self._lies_here():
-            self.send_error(404, "there is no such page")
-            return None
-        return super().send_head()
-
-    def _lies_here(self) -> bool:
-        """Whether what would be opened is of the site: a stranger's may hold links and pipes."""
-        asked = self.translate_path(self.path)
-        pages = (os.path.join(asked, name) for name in _PAGES)
-        return all(map(self._of_the_site, (asked, *filter(os.path.exists, pages))))
-
-    def _of_the_site(self, path: str) -> bool:
-        result = Path(os.path.realpath(path))
-        within = result.is_relative_to(self.directory)
-        return within and (result.is_dir() or result.is_file())
-
-    def list_directory(self, path):  # type: ignore[no-untyped-def]
-        self.send_error(404, "there is no such page")
-        return None
-
-    def end_headers(self) -> None:
-        self.send_header("Content-Security-Policy", _SITE_POLICY)
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("Cache-Control", "no-store")
-        super().end_headers()
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        pass
+        place = (self._folder / path.lstrip("/")).resolve()
+        if place.is_dir() and path.endswith("/"):
+            place = (place / "index.html").resolve()
+        within = place.is_relative_to(self._folder)
+        return place if within and (place.is_dir() or place.is_file()) else None

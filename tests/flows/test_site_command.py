@@ -245,7 +245,7 @@ def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) 
             assert asking.getresponse().status == 403, hosts
             asking.close()
     finally:
-        server.server.shutdown()
+        server.end()
 
 
 @pytest.mark.parametrize("command", ["site", "health"])

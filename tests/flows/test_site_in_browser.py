@@ -250,4 +250,4 @@ def test_the_served_site_is_asked_for_on_loopback_alone(site: Path, tab: Watched
         assert [u for u in tab.asked if not u.startswith((server.address, "data:,"))] == []
         tab.unharmed()
     finally:
-        server.server.shutdown()
+        server.end()

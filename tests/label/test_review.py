@@ -166,6 +166,5 @@ def test_the_page_shows_text_as_text_and_keeps_decisions() -> None:
         refused.value.close()
         assert len(kept) == 1
     finally:
-        page.server.shutdown()
-        page.server.server_close()
+        page.end()
         thread.join()
