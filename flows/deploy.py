@@ -18,11 +18,11 @@ from routeyard.flows.build import build
 from routeyard.flows.plan import plan_build
 from routeyard.flows.publish import check_target, publish_once
 from routeyard.flows.recipe import load
-from routeyard.flows.status import last_run, status
+from routeyard.flows.status import last_run, stage_row, status
 from routeyard.flows.tracking import (
     Runner,
     api_configured,
-    artifact_key,
+    artifact,
     log,
     on,
     publish_markdown,
@@ -30,7 +30,6 @@ from routeyard.flows.tracking import (
     set_limits,
     start,
     stops_in_words,
-    tracked,
 )
 from routeyard.pipelines.collect.plan import provider_of
 from routeyard.pipelines.common.errors import GateFailed, VersionExists
@@ -62,8 +61,7 @@ def findings(stage: Path) -> Rows:
     """Findings of the metering audit, as its stage wrote them; a row that says so for none."""
     path = stage / "findings.json"
     data: Rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    rows = [{k: _plain(v) for k, v in finding.items()} for finding in data]
-    return rows or [{"finding": "none"}]
+    return data or [{"finding": "none"}]
 
 
 def certificate(stage: Path) -> Rows:
@@ -116,20 +114,22 @@ def difference(before: Path | None, after: Path) -> Rows:
 
 
 def publish(benchmark: str, key: str, rows: Rows, description: str) -> None:
-    """A table artifact `<benchmark>-<key>` in a tracked run; nothing otherwise or for no rows."""
-    if rows and tracked():
-        from prefect.artifacts import create_table_artifact
-
+    """Rows as a table artifact; nothing for no rows."""
+    if rows:
         shown = [{name: cell(value) for name, value in row.items()} for row in rows]
-        create_table_artifact(
-            key=artifact_key(benchmark, key), table=shown, description=description
-        )
+        artifact("table", benchmark, key, description, table=shown)
 
 
 def cell(value: Any) -> Any:
-    """A value of a table as a page may show it: pages make links of `[text](address)`."""
-    if not isinstance(value, str):
+    """A value of a table as a page may show it: pages make links of `[text](address)`.
+
+    Scalars stay; what is neither is short JSON.
+    """
+    if value is None or isinstance(value, int | float):
         return value
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, sort_keys=True)
+        value = value if len(value) <= 500 else value[:497] + "…"
     return markdown(value) if "](" in value or "<" in value else one_line(value)
 
 
@@ -138,13 +138,8 @@ def publish_link(benchmark: str, key: str, to: str, description: str) -> None:
 
     Browsers open no `file://` from a page that came by HTTP, so a folder is text.
     """
-    if not tracked():
-        return
     if address := web_address(to):
-        from prefect.artifacts import create_link_artifact
-
-        key = artifact_key(benchmark, key)
-        create_link_artifact(key=key, link=address, link_text=to, description=description)
+        artifact("link", benchmark, key, description, link=address, link_text=to)
     else:
         publish_markdown(benchmark, key, f"{description}:\n\n{fenced(to)}", description)
 
@@ -171,14 +166,6 @@ def _ask(query: str, stage: Path) -> Rows:
         result = connection.execute(sql, [files])
         names = [column[0] for column in result.description or ()]
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-
-
-def _plain(value: Any) -> Any:
-    """Scalars as they are, the rest as short JSON: cells of a table hold nothing else."""
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return text if len(text) <= 500 else text[:497] + "…"
 
 
 # What changed outside the workspace: revisions at the hub, models and prices at the providers.
@@ -276,14 +263,14 @@ def _revisions(recipe: Recipe) -> list[dict[str, str]]:
     for item in revisions(recipe.sources):
         source = f"source {item.source!r}"
         if item.newest is None:
-            rows.append(_row("ingest", "unknown", f"{source}: {item.why}"))
+            rows.append(stage_row("ingest", "unknown", f"{source}: {item.why}"))
         elif item.newer_exists:
             why = f"{source} is pinned to {item.wanted}; {item.hub_id} has {item.newest}"
-            rows.append(_row("ingest", "newer exists", why))
+            rows.append(stage_row("ingest", "newer exists", why))
         elif not item.pinned:
             branch = item.wanted or "the default branch"
             why = f"{source} follows {branch} of {item.hub_id}, now {item.newest}"
-            rows.append(_row("ingest", "follows", why))
+            rows.append(stage_row("ingest", "follows", why))
     return rows
 
 
@@ -298,7 +285,7 @@ def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str]
     for provider in pool.providers:
         models = list_models(provider)
         if models.models is None:
-            rows.append(_row("pool", "unknown", f"models of {provider.name!r}: {models.why}"))
+            rows.append(stage_row("pool", "unknown", f"models of {provider.name!r}: {models.why}"))
             continue
         now[provider.name] = sorted(models.models)
         known = before.get(provider.name, [])
@@ -309,14 +296,14 @@ def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str]
             if name in known:
                 retired.append(model.model_id)
                 why = f"{model.model_id}: {provider.name!r} lists it no more"
-                rows.append(_row("pool", "retired", why))
+                rows.append(stage_row("pool", "retired", why))
             else:
                 # Aliases and routes ("model:fast") are served and never listed.
                 why = f"{model.model_id}: {provider.name!r} does not list it, and never did"
-                rows.append(_row("pool", "not listed", why))
+                rows.append(stage_row("pool", "not listed", why))
         if known and (new := sorted(models.models - set(known))):
             names = ", ".join(new[:20]) + (f" and {len(new) - 20} more" if len(new) > 20 else "")
-            rows.append(_row("pool", "new", f"{provider.name!r} now lists {names}"))
+            rows.append(stage_row("pool", "new", f"{provider.name!r} now lists {names}"))
     return rows, retired, now
 
 
@@ -334,7 +321,7 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
         try:
             table = fetch_prices(provider, read_on=today)
         except BadInput as error:
-            rows.append(_row("pool", "unknown", f"prices of {provider.name!r}: {error.what}"))
+            rows.append(stage_row("pool", "unknown", f"prices of {provider.name!r}: {error.what}"))
             continue
         for model in pool.models:
             if model.relay is not None:
@@ -345,17 +332,13 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
             stated, now = (model.price_in, model.price_out), (price.input, price.output)
             if now != stated and None not in now:
                 why = f"{model.model_id}: the pool says {_usd(stated)}, the provider {_usd(now)}"
-                rows.append(_row("pool", "price differs", why))
+                rows.append(stage_row("pool", "price differs", why))
     return rows
 
 
 def _usd(price: tuple[float | None, float | None]) -> str:
     price_in, price_out = ("unknown" if item is None else f"{item:g}" for item in price)
     return f"{price_in} in and {price_out} out"
-
-
-def _row(stage: str, state: str, why: str) -> dict[str, str]:
-    return {"stage": stage, "state": state, "why": why}
 
 
 _HOUR = 3600.0

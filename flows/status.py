@@ -62,19 +62,20 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
         except _NotStored as found:
             stale = found
     if stale is None:
-        rows = [_row(name, "fresh") for name in fresh]
+        rows = [stage_row(name, "fresh") for name in fresh]
         return [*rows, _release(root, checked, fresh, last.get("card"))]
     name = stale.stage.part_of or stale.stage.name
     order = list(dict.fromkeys(item.name for item in STAGES if not item.part_of))
     before, after = order[: order.index(name)], order[order.index(name) + 1 :]
     return [
-        *(_row(item, "fresh") for item in before),
-        _row(name, "stale", stale.why),
-        *(_row(item, "waiting", _WAITS) for item in [*after, "release"]),
+        *(stage_row(item, "fresh") for item in before),
+        stage_row(name, "stale", stale.why),
+        *(stage_row(item, "waiting", _WAITS) for item in [*after, "release"]),
     ]
 
 
-def _row(stage: str, state: str, why: str = "") -> dict[str, str]:
+def stage_row(stage: str, state: str, why: str = "") -> dict[str, str]:
+    """What `status` says of a stage."""
     return {"stage": stage, "state": state, "why": why}
 
 
@@ -98,14 +99,14 @@ def _release(
     """Whether the recipe's version is released, from the stages as they are now."""
     path = root / "releases" / recipe.name / recipe.version / "manifest.json"
     if not path.is_file():
-        return _row("release", "stale", f"{recipe.version} is not released")
+        return stage_row("release", "stale", f"{recipe.version} is not released")
     then = json.loads(path.read_text(encoding="utf-8"))["stages"]
     if then == now:
         if card not in (None, reached_code(CARD)):
-            return _row("release", "stale", "the card's code or its templates changed")
-        return _row("release", "fresh")
+            return stage_row("release", "stale", "the card's code or its templates changed")
+        return stage_row("release", "fresh")
     changed = ", ".join(sorted(k for k in {*now, *then} if now.get(k) != then.get(k)))
-    return _row("release", "stale", f"{recipe.version} was released from another {changed}")
+    return stage_row("release", "stale", f"{recipe.version} was released from another {changed}")
 
 
 def last_run(workspace: Path, recipe: str) -> dict[str, Any]:

@@ -224,13 +224,23 @@ def artifact_key(benchmark: str, key: str) -> str:
 
 
 def publish_markdown(benchmark: str, key: str, text: str, description: str) -> None:
+    """A text as an artifact."""
+    artifact("markdown", benchmark, key, description, markdown=text)
+
+
+def artifact(
+    kind: Literal["markdown", "table", "link"],
+    benchmark: str,
+    key: str,
+    description: str,
+    **content: Any,
+) -> None:
     """A Prefect artifact `<benchmark>-<key>` in a tracked run; nothing otherwise."""
     if tracked():
-        from prefect.artifacts import create_markdown_artifact
+        import prefect.artifacts
 
-        create_markdown_artifact(
-            key=artifact_key(benchmark, key), markdown=text, description=description
-        )
+        create = getattr(prefect.artifacts, f"create_{kind}_artifact")
+        create(key=artifact_key(benchmark, key), description=description, **content)
 
 
 # How often a Prefect task is tried again, how long it waits, and what is not worth it.
