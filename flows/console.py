@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from routeyard.schemas.text import html_card, visible
@@ -95,6 +96,18 @@ def printer() -> Console:
     A pipe has no width; tables of long names are not folded into it.
     """
     return SafeConsole(width=None if sys.stdout.isatty() else _PIPED)
+
+
+def table(
+    columns: Iterable[str], rows: Iterable[Iterable[str]], *, texts: int = 1, **look: Any
+) -> Table:
+    """A table whose first columns hold texts, and the others numbers."""
+    made = Table(**look)
+    for place, heading in enumerate(columns):
+        made.add_column(heading, justify="left" if place < texts else "right")
+    for row in rows:
+        made.add_row(*row)
+    return made
 
 
 def line(stage: str, text: str) -> None:

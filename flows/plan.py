@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.build import Completing
-from routeyard.flows.console import BuildPlan, printer
+from routeyard.flows.console import BuildPlan, printer, table
 from routeyard.flows.ledgers import ledger_exists, open_ledger
 from routeyard.flows.recipe import load, notes_of, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import walk
 from routeyard.flows.workspace import MAKERS, BuildContext, fixtures, read
 from routeyard.pipelines.collect.budget import BudgetLedger
-from routeyard.pipelines.collect.collect import budget_of
 from routeyard.pipelines.collect.plan import (
     LEAST_TOKENS,
     TYPICAL_TOKENS,
@@ -266,7 +265,7 @@ def plan_build(
     root = Path(workspace).absolute()
     if not read_sources and is_stated(checked, base):
         stated = {**_head(checked, root), **stated_plan(checked), "notes": notes_of(checked)}
-        return BuildPlan(_with_budget(stated, checked, _spent(checked, root)))
+        return BuildPlan(_with_budget(stated, checked, root))
     with fixtures(checked, root, serve=False):
         context = BuildContext(checked.name, root, base)
         result = walk(checked, context, Completing(context), until="ingest")
@@ -295,11 +294,10 @@ def plan_build(
             "cost are the most that all can take, and what the ledger holds is not taken off"
         )
         most = most_asked(checked, [table.num_rows] * len(checked.pool.models))
-        return BuildPlan(_with_budget({**figures, **most}, checked, _spent(checked, root)))
+        return BuildPlan(_with_budget({**figures, **most}, checked, root))
 
     with open_ledger(root) if ledger_exists(root) else nullcontext() as ledger:
         planned = plan(table, checked.pool, checked.collect, ledger, benchmark=checked.name)
-        spent = budget_of(planned, ledger).spent() if ledger is not None else {}
     if checked.collect.strategy == "informative":
         figures["notes"].append(
             "'strategy: informative' asks in rounds and stops early: calls and cost are the most "
@@ -307,24 +305,18 @@ def plan_build(
         )
     asked = planned.figures()
     figures |= {**asked, "estimated_usd": asked["cost_usd"]}
-    return BuildPlan(_with_budget(figures, checked, spent))
+    return BuildPlan(_with_budget(figures, checked, root))
 
 
-def _spent(recipe: Recipe, root: Path) -> dict[str, float]:
-    """USD per model that earlier runs spent or set aside."""
-    if not recipe.collect.budget.is_set or not ledger_exists(root):
-        return {}
-    with open_ledger(root) as ledger:
-        return BudgetLedger(recipe.collect.budget, ledger, recipe.name).spent()
-
-
-def _with_budget(
-    figures: dict[str, Any], recipe: Recipe, spent: Mapping[str, float]
-) -> dict[str, Any]:
-    """The plan with what its budget is enough for."""
+def _with_budget(figures: dict[str, Any], recipe: Recipe, root: Path) -> dict[str, Any]:
+    """The plan with what its budget is enough for, less what earlier runs spent or set aside."""
     budget = recipe.collect.budget
     if not budget.is_set or not figures["calls"] or recipe.collect.provider == "recorded":
         return figures
+    spent: dict[str, float] = {}
+    if ledger_exists(root):
+        with open_ledger(root) as ledger:
+            spent = BudgetLedger(budget, ledger, recipe.name).spent()
     expected, worst = budget_share(budget, figures["models"], spent)
     used = sum(spent.values())
     figures["budget"] = {
@@ -371,12 +363,7 @@ def power_of(recipe: Recipe, questions: int) -> list[str]:
     """Which difference between routers the test questions can show, and what smaller ones need."""
     from routeyard.pipelines.evaluate.certificate import difference_shown, questions_needed
 
-    counts = recipe.split.counts
-    if recipe.split.sources:
-        test = sum(part.test for part in recipe.split.sources.values())
-    else:
-        test = counts.test if counts is not None else round(recipe.split.test * questions)
-    if not test:
+    if not (test := _own(recipe, {"": questions})["test"]):
         return []
     needs = ", ".join(f"{points} points {questions_needed(points / 100):,}" for points in (5, 2, 1))
     return [
@@ -487,7 +474,6 @@ def _few(why: str) -> str:
 def show(figures: dict[str, Any]) -> None:
     """Print a plan for a person."""
     from rich.box import SIMPLE
-    from rich.table import Table
 
     console = printer()
     console.print(
@@ -505,22 +491,8 @@ def show(figures: dict[str, Any]) -> None:
         )
         return
     # Without lines between the columns it fits into 80 columns.
-    table = Table(box=SIMPLE)
-    table.add_column("model")
-    for heading in ("wanted", "there", "calls", "tokens in", "tokens out", "USD"):
-        table.add_column(heading, justify="right")
-    for row in figures["models"]:
-        error = row["prompt_tokens_error"] if row["calls"] else None
-        table.add_row(
-            row["model_id"],
-            f"{row['wanted']:,}",
-            f"{row['settled']:,}",
-            f"{row['calls']:,}",
-            _known(row["prompt_tokens"]) + (f" ±{100 * error:.0f} %" if error else ""),
-            _known(row["completion_tokens"]),
-            "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
-        )
-    console.print(table)
+    headings = ("model", "wanted", "there", "calls", "tokens in", "tokens out", "USD")
+    console.print(table(headings, map(_cells, figures["models"]), box=SIMPLE))
     if given_up := sum(row.get("unanswered", 0) for row in figures["models"]):
         console.print(f"{given_up:,} pairs are unanswered: billed too often, and not asked again")
     cost, worst = figures["cost_usd"], figures["worst_cost_usd"]
@@ -546,6 +518,18 @@ def show(figures: dict[str, Any]) -> None:
     _show_lacking(console, figures)
 
 
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    """What the table of a plan shows of a model."""
+    error = row["prompt_tokens_error"] if row["calls"] else None
+    return [
+        row["model_id"],
+        *(f"{row[name]:,}" for name in ("wanted", "settled", "calls")),
+        _known(row["prompt_tokens"]) + (f" ±{100 * error:.0f} %" if error else ""),
+        _known(row["completion_tokens"]),
+        "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
+    ]
+
+
 def _show_lacking(console: Any, figures: dict[str, Any]) -> None:
     """What the recipe has to say before the cost is known, and where prices come from."""
     of = "cost" if figures["cost_usd"] is None else "most it can cost"
@@ -565,20 +549,15 @@ def _show_lacking(console: Any, figures: dict[str, Any]) -> None:
 
 
 def _show_sizes(console: Any, figures: dict[str, Any]) -> None:
-    from rich.table import Table
-
     if figures["stated"]:
         console.print(
             "as the recipe states it; nothing was read (`--read` reads the sources). "
             f"Prompts are taken as {figures['assumed_prompt_tokens']} tokens."
         )
     if len(figures["queries_per_source"]) > 1:
-        table = Table()
-        table.add_column("source")
-        table.add_column("questions", justify="right")
-        for name, count in figures["queries_per_source"].items():
-            table.add_row(name, f"{count:,}")
-        console.print(table)
+        counts = figures["queries_per_source"].items()
+        rows = ((name, f"{count:,}") for name, count in counts)
+        console.print(table(("source", "questions"), rows))
     for scheme, sizes in figures["schemes"].items():
         parts = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
         console.print(f"split {scheme!r}, before curation: {parts}")

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from routeyard.datacards.card import causes, sentence
-from routeyard.flows.console import printer
+from routeyard.flows.console import printer, table
 from routeyard.pipelines.common.errors import few
 from routeyard.schemas.contracts import StoredTable
 from routeyard.schemas.questions import looked_for_duplicates
@@ -129,15 +129,14 @@ def console_summary(release: Path, status: str) -> None:
 
 
 def _models(release: Path, said: dict[str, Any]) -> Table:
-    table = Table(title=f"{release.parent.name} {release.name}", title_justify="left")
-    for heading, justify in (("", "left"), ("model", "left"), ("accuracy %", "right")):
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
-    table.add_column("labelled", justify="right")
-    table.add_column("simulated USD" if said["simulated"] else "cost USD", justify="right")
-    for sign, row in zip(_signs(said), said["per_model"], strict=True):
-        accuracy, cost = _with_bounds(row), _money(row["cost_usd"])
-        table.add_row(sign, row["model"], accuracy, f"{row['labelled']:,}", cost)
-    return table
+    cost = "simulated USD" if said["simulated"] else "cost USD"
+    rows = (
+        (sign, row["model"], _with_bounds(row), f"{row['labelled']:,}", _money(row["cost_usd"]))
+        for sign, row in zip(_signs(said), said["per_model"], strict=True)
+    )
+    title = f"{release.parent.name} {release.name}"
+    columns = ("", "model", "accuracy %", "labelled", cost)
+    return table(columns, rows, texts=2, title=title, title_justify="left")
 
 
 def _tasks(said: dict[str, Any]) -> Table:
@@ -149,22 +148,19 @@ def _tasks(said: dict[str, Any]) -> Table:
         # How far above the mean of the questions it was asked: the same questions for all.
         leads[row["task"], row["model"]] = row["lead"] or 0.0
     models = [row["model"] for row in said["per_model"]]
-    table = Table(title="accuracy %, by task", title_justify="left")
-    table.add_column("task", min_width=len("accuracy %"))
-    if len(models) <= 12:
-        for sign in _signs(said):
-            table.add_column(sign, justify="right")
-        for task, row in sorted(by_task.items()):
-            table.add_row(task, *(_percent(row.get(model)) for model in models))
-        return table
-    table.add_column("best model")
-    table.add_column("accuracy %", justify="right")
+    columns, rows, texts = ["task", *_signs(said)], [], 1
     for task, row in sorted(by_task.items()):
+        if len(models) <= 12:
+            rows.append([task, *(_percent(row.get(model)) for model in models)])
+            continue
+        columns, texts = ["task", "best model", "accuracy %"], 2
         known = {model: value for model, value in row.items() if value is not None}
         most = max((leads[task, model] for model in known), default=0.0)
         best = [model for model in known if leads[task, model] == most]
-        table.add_row(task, few(best) or "-", _percent(known[best[0]] if best else None))
-    return table
+        rows.append([task, few(best) or "-", _percent(known[best[0]] if best else None)])
+    made = table(columns, rows, texts=texts, title="accuracy %, by task", title_justify="left")
+    made.columns[0].min_width = len("accuracy %")
+    return made
 
 
 def _signs(said: dict[str, Any]) -> list[str]:

@@ -475,22 +475,22 @@ def cost_ledger_command(workspace: Workspace = YARD) -> Output:
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
+    from routeyard.flows.console import printer, table
 
-    from routeyard.flows.console import printer
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("purpose", "model"):
-        table.add_column(heading)
     counts = {"attempts": "attempts", "ok": "ok", "truncated": "truncated", "refused": "refused",
               "errors": "errors", "tokens in": "prompt_tokens", "tokens out": "completion_tokens",
               "USD": "cost_usd", "cost unknown": "cost_unknown"}  # fmt: skip
-    for heading in (*counts, "last"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        cells = (_number(row[name], 4 if name == "cost_usd" else 0) for name in counts.values())
-        table.add_row(row["purpose"], row["model_id"], *cells, str(row["last"])[:19])
-    printer().print(table)
+    cells = (
+        (
+            row["purpose"],
+            row["model_id"],
+            *(_number(row[name], 4 if name == "cost_usd" else 0) for name in counts.values()),
+            str(row["last"])[:19],
+        )
+        for row in rows
+    )
+    columns = ("purpose", "model", *counts, "last")
+    printer().print(table(columns, cells, texts=2, box=None, pad_edge=False))
 
 
 def _number(value: float | None, digits: int) -> str:
