@@ -24,7 +24,7 @@ import numpy as np
 from routeyard.flows.build import run_build
 from routeyard.flows.demo.answers import SimulatedAnswer, SimulatedModel, act, calls, uniform
 from routeyard.flows.demo.answers import bank as questions
-from routeyard.flows.demo.server import HttpReply, SimulatedPool, _refuse, message_texts, running
+from routeyard.flows.demo.server import HttpReply, SimulatedPool, running
 from routeyard.flows.recipe import load
 from routeyard.flows.scaling import resized, scaled
 from routeyard.pipelines.collect.budget import Price
@@ -189,6 +189,7 @@ _WITH_EFFORT = (0.6, 0.75, 0.85, 0.9)
 class RehearsedPool(SimulatedPool):
     """Answers from `bank`: JSON lines with question, references, choices, scorer."""
 
+    faults: float = 0.0
     bank: str | Path = ""
     _rows: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
 
@@ -197,25 +198,22 @@ class RehearsedPool(SimulatedPool):
         self._bank: list[Mapping[str, Any]] = [json.loads(line) for line in text.splitlines()]
 
     def complete(self, request: Any) -> HttpReply:
-        """One chat completion; malformed requests get a 400."""
-        if not isinstance(request, dict):
-            return _refuse(400, "the body must be a JSON object", "invalid_request_error")
-        prompt = next(reversed(message_texts(request.get("messages"), "user")), None)
-        if prompt is None:
-            return _refuse(400, "'messages' needs a user message", "invalid_request_error")
-        model = str(request.get("model"))
-        n = int(request.get("n") or 1)
-        seed = request.get("seed") or 0
-        if request.get("tools"):
-            return self._step(model, request, int(seed))
-        row = self._known(prompt)
-        key = (model, prompt[:200], int(seed))
-        self.asked[key] += 1
-        said = [
-            SimulatedAnswer(self._say(model, prompt, row, int(seed) + k), "stop") for k in range(n)
-        ]
-        body = self._body(_simulated(model), key, said, request)
-        return HttpReply(200, {**body, "model": model}, (), 0.0, key)
+        """One chat completion, or a step of an agent; malformed requests get a 400."""
+        if isinstance(request, dict) and request.get("tools"):
+            return self._step(str(request.get("model")), request, int(request.get("seed") or 0))
+        return super().complete(request)
+
+    def _model(self, name: str) -> SimulatedModel:
+        return SimulatedModel(name, *prices(_effort(name)[0]))
+
+    def _name(self, prompt: str) -> str:
+        return prompt[:200]
+
+    def _answer(
+        self, model: SimulatedModel, prompt: str, sample: int, limit: int | None
+    ) -> SimulatedAnswer:
+        text = self._say(model.model_id, prompt, self._known(prompt), sample)
+        return SimulatedAnswer(text, "stop")
 
     def _step(self, model: str, request: Mapping[str, Any], seed: int) -> HttpReply:
         """A step of an agent: a search, or an answer. `tool_choice: none` leaves it no search."""
@@ -228,12 +226,12 @@ class RehearsedPool(SimulatedPool):
         self.asked[key] += 1
         wrote = text if query is None else json.dumps([c["function"] for c in calls(query)])
         said = [SimulatedAnswer(wrote, "stop")]  # a call of a tool is billed as it is written
-        body = self._body(_simulated(model), key, said, request)
+        body = self._body(self._model(model), key, said, request)
         if query is not None:
             choice = body["choices"][0]
             choice["message"] |= {"content": None, "tool_calls": calls(query)}
             choice["finish_reason"] = "tool_calls"
-        return HttpReply(200, {**body, "model": model}, (), 0.0, key)
+        return HttpReply(200, body, (), 0.0, key)
 
     def _known(self, prompt: str) -> Mapping[str, Any] | None:
         if prompt not in self._rows:
@@ -305,10 +303,6 @@ def _effort(name: str) -> tuple[str, int | None]:
     arm, _, suffix = name.partition(_EFFORT)
     level, _, model = suffix.partition(":")
     return (model, int(level)) if model and level.isdigit() else (arm, None)
-
-
-def _simulated(name: str) -> SimulatedModel:
-    return SimulatedModel(name, *prices(_effort(name)[0]))
 
 
 def prices(name: str) -> tuple[float, float]:

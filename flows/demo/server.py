@@ -79,7 +79,7 @@ class SimulatedPool:
         """One chat completion request → reply; malformed requests get a 400."""
         if not isinstance(request, dict):
             return _refuse(400, "the body must be a JSON object", "invalid_request_error")
-        model = pool().get(str(request.get("model")))
+        model = self._model(str(request.get("model")))
         if model is None:
             return _refuse(404, f"the model {request.get('model')!r} does not exist", "not_found")
         prompt = next(reversed(message_texts(request.get("messages"), "user")), None)
@@ -92,21 +92,11 @@ class SimulatedPool:
             return _refuse(400, "'n' and 'seed' must be whole numbers", "invalid_request_error")
         if limit is not None and (not isinstance(limit, int) or limit < 1):
             return _refuse(400, "'max_tokens' must be at least 1", "invalid_request_error")
-        question = self._recognise(prompt)
-        name = question.id if question else sha256(prompt.encode()).hexdigest()[:16]
-        key = (model.model_id, name, sample)
+        key = (model.model_id, self._name(prompt), sample)
         self.asked[key] += 1
         if fault := self._fault(model, key):
             return fault
-        said = [
-            _cut(
-                answer(self.seed, model, question, sample + i)
-                if question
-                else small_talk(self.seed, model, prompt, sample + i),
-                limit,
-            )
-            for i in range(n)
-        ]
+        said = [self._answer(model, prompt, sample + i, limit) for i in range(n)]
         body = self._body(model, key, said, request)
         spoken = max(len(tokens(a.text or "")) + a.reasoning_tokens // 8 for a in said)
         jitter = 0.7 + 0.6 * uniform(*key, "latency")
@@ -120,6 +110,22 @@ class SimulatedPool:
     def counts(self) -> dict[str, Any]:
         """Requests so far, per model, question and seed."""
         return {"requests": sum(self.asked.values()), "asked": nested(self.asked)}
+
+    def _model(self, name: str) -> SimulatedModel | None:
+        return pool().get(name)
+
+    def _name(self, prompt: str) -> str:
+        """What a prompt is counted under."""
+        question = self._recognise(prompt)
+        return question.id if question else sha256(prompt.encode()).hexdigest()[:16]
+
+    def _answer(
+        self, model: SimulatedModel, prompt: str, sample: int, limit: int | None
+    ) -> SimulatedAnswer:
+        question = self._recognise(prompt)
+        if question is None:
+            return _cut(small_talk(self.seed, model, prompt, sample), limit)
+        return _cut(answer(self.seed, model, question, sample), limit)
 
     def _recognise(self, prompt: str) -> BankQuestion | None:
         """The question that a prompt contains: the longest, so that no part wins over a whole."""
