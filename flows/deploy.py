@@ -14,11 +14,10 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 
 from routeyard.flows import tracking as events
-from routeyard.flows.build import build
+from routeyard.flows.build import build, last_run, stage_row, status
 from routeyard.flows.plan import plan_build
 from routeyard.flows.publish import check_target, publish_once
 from routeyard.flows.recipe import load
-from routeyard.flows.status import last_run, stage_row, status
 from routeyard.flows.tracking import (
     Runner,
     api_configured,

@@ -13,8 +13,7 @@ from typing import Any
 from routeyard.flows.build import Completing
 from routeyard.flows.console import BuildPlan, printer, table
 from routeyard.flows.ledgers import ledger_exists, open_ledger
-from routeyard.flows.recipe import load, notes_of, with_collect
-from routeyard.flows.scaling import scaled
+from routeyard.flows.recipe import load, notes_of, scaled, with_collect
 from routeyard.flows.stages import walk
 from routeyard.flows.workspace import MAKERS, BuildContext, fixtures, read
 from routeyard.pipelines.collect.budget import BudgetLedger
@@ -451,7 +450,7 @@ def _reworded(queries: Any, checked: Recipe, root: Path) -> list[str]:
 
 def _released(recipe: str, checked: Recipe, root: Path) -> list[str]:
     """Whether a build would collide with the version that is there."""
-    from routeyard.flows.status import status
+    from routeyard.flows.build import status
 
     version = f"{checked.name} {checked.version}"
     stale = [row for row in status(recipe, str(root)) if row["state"] == "stale"]

@@ -25,8 +25,7 @@ from routeyard.flows.build import run_build
 from routeyard.flows.demo.answers import SimulatedAnswer, SimulatedModel, act, calls, uniform
 from routeyard.flows.demo.answers import bank as questions
 from routeyard.flows.demo.server import HttpReply, SimulatedPool, running
-from routeyard.flows.recipe import load
-from routeyard.flows.scaling import resized, scaled
+from routeyard.flows.recipe import load, resized, scaled
 from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common.arrays import Bools, Ints
 from routeyard.pipelines.common.files import names

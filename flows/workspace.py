@@ -235,12 +235,12 @@ MAKERS = Registry(
     kind="fixture",
     group="routeyard.fixtures",
     builtin={
-        "ROUTEYARD_DEMO_BANK": "routeyard.flows.demo.serve:bank_file",
-        "ROUTEYARD_DEMO_URL": "routeyard.flows.demo.serve:served_pool",
-        "ROUTEYARD_HOPS": "routeyard.flows.demo.serve:hops_file",
-        "ROUTEYARD_HOPS_URL": "routeyard.flows.demo.serve:served_agents",
-        "ROUTEYARD_PICTURES": "routeyard.flows.demo.serve:picture_folder",
-        "ROUTEYARD_PICTURES_URL": "routeyard.flows.demo.serve:served_eyes",
+        "ROUTEYARD_DEMO_BANK": "routeyard.flows.demo.server:bank_file",
+        "ROUTEYARD_DEMO_URL": "routeyard.flows.demo.server:served_pool",
+        "ROUTEYARD_HOPS": "routeyard.flows.demo.server:hops_file",
+        "ROUTEYARD_HOPS_URL": "routeyard.flows.demo.server:served_agents",
+        "ROUTEYARD_PICTURES": "routeyard.flows.demo.server:picture_folder",
+        "ROUTEYARD_PICTURES_URL": "routeyard.flows.demo.server:served_eyes",
         "ROUTEYARD_REAL_URL": "routeyard.flows.demo.real:served_model",
     },
 )

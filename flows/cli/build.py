@@ -141,7 +141,7 @@ def status_command(recipe: str, workspace: Workspace = YARD) -> Output:
 
         routeyard status demo --workspace yard
     """
-    from routeyard.flows.status import status
+    from routeyard.flows.build import status
 
     rows = status(recipe, str(workspace))
     shown = (f"{row['stage']:<9} {row['state']:<8} {row['why']}".rstrip() for row in rows)

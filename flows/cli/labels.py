@@ -119,8 +119,8 @@ def audit_command(
     own = checks_in(checks) if checks is not None else []
     if list_:
         rows = [{k: v for k, v in vars(item).items() if k != "find"} for item in (*CHECKS, *own)]
-        metered = f"metering, of a workspace: {', '.join(METERING)}"
-        return Output(rows, [*map(_listed, (*CHECKS, *own)), metered])
+        others = f"metering, of a workspace: {', '.join(METERING)}"
+        return Output(rows, [*map(_listed, (*CHECKS, *own)), others])
     if path is None:
         raise BadInput(
             "missing argument 'path'", where="routeyard audit",

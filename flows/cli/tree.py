@@ -26,7 +26,7 @@ from routeyard.flows.cli.options import HELPS, Json, Output, print_output
 from routeyard.schemas.errors import UnknownName, did_you_mean
 
 #: Modules of the core's commands, in the order of the help.
-MODULES = ("start", "recipe", "build", "labels", "releases", "routers")
+MODULES = ("start", "build", "labels", "releases", "routers")
 #: First word of commands of two words → what they are for.
 GROUPS = {
     "recipe": "Check a recipe; print its schema.",

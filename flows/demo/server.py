@@ -22,7 +22,7 @@ import threading
 import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -41,6 +41,8 @@ from routeyard.flows.demo.answers import (
     small_talk,
     tokens,
     uniform,
+    write,
+    write_hops,
 )
 from routeyard.pipelines.common.machine import collect_rarely
 from routeyard.pipelines.common.staging import replacing
@@ -556,3 +558,40 @@ class PicturePool:
         if known not in choices or uniform(model, text, "slip") < 0.04:
             known = choices[int(len(choices) * uniform(model, text, "guess"))]
         return f"Answer: {_LETTERS[choices.index(known)]}"
+
+
+# What `demo`, `agent_demo` and `image_demo` name: questions on disk, addresses of pools.
+
+
+def bank_file(root: Path) -> AbstractContextManager[str]:
+    """The demo's questions, written into the workspace."""
+    return nullcontext(str(write(root / "demo" / "bank.jsonl")))
+
+
+def served_pool(root: Path) -> AbstractContextManager[str]:
+    """Address of the simulated pool, which is served while it is needed."""
+
+    return running()
+
+
+def picture_folder(root: Path) -> AbstractContextManager[str]:
+    """The questions of `image_demo` and their pictures, written into the workspace."""
+
+    return nullcontext(str(write_pictures(root / "demo" / "pictures")))
+
+
+def served_eyes(root: Path) -> AbstractContextManager[str]:
+    """Address of the simulated models that see, which are served while they are needed."""
+
+    return running("pictures")
+
+
+def hops_file(root: Path) -> AbstractContextManager[str]:
+    """The questions of `agent_demo`, written into the workspace."""
+    return nullcontext(str(write_hops(root / "demo" / "hops")[0]))
+
+
+def served_agents(root: Path) -> AbstractContextManager[str]:
+    """Address of the simulated agents, which are served while they are needed."""
+
+    return running("rehearsed", bank=str(write_hops(root / "demo" / "hops")[1]))

@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from routeyard.flows.build import run_build
+from routeyard.flows.build import run_build, status
 from routeyard.flows.recipe import load
-from routeyard.flows.status import status
 from routeyard.pipelines.common.errors import BadInput, RecipeError
 from routeyard.pipelines.evaluate.signals import load as load_model
 from routeyard.pipelines.evaluate.signals import pooled

@@ -10,8 +10,7 @@ import pytest
 
 from routeyard.flows.cli import run
 from routeyard.flows.plan import plan_build
-from routeyard.flows.recipe import load
-from routeyard.flows.scaling import scaled
+from routeyard.flows.recipe import load, scaled
 from routeyard.pipelines.common.errors import BadInput
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from routeyard.flows.build import status
 from routeyard.flows.cli import run
-from routeyard.flows.status import status
 from routeyard.flows.workspace import keep_review
 from routeyard.schemas import VERDICTS
 from tests.support.small_recorded import write

@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 import yaml
 
+from routeyard.flows.build import status
 from routeyard.flows.deploy import refresh
-from routeyard.flows.status import status
 from routeyard.flows.tracking import start
 from routeyard.pipelines.common.errors import BadInput, GateFailed
 from tests.support.small_recorded import write

@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.recipe import load
+from routeyard.flows.recipe import load, resized
 from routeyard.flows.rehearse import LEAST, RehearsedPool, rehearse
-from routeyard.flows.scaling import resized
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.evaluate.metrics import METRICS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from routeyard.flows.build import last_run
 from routeyard.flows.deploy import cell, certificate
-from routeyard.flows.status import last_run
 
 
 def test_certificate_rows_are_flat_and_say_the_verdict_first(demo_yard: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from routeyard.flows.build import _release, why_stale
 from routeyard.flows.recipe import load
-from routeyard.flows.status import _release, why_stale
 from routeyard.flows.workspace import CARD, RECORD, reached_code, sealed
 from routeyard.pipelines.common.staging import write_json
 

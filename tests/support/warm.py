@@ -19,7 +19,7 @@ MODULES = (
     "safetensors.numpy", "scipy.sparse", "scipy.stats", "typer", "vl_convert", "yaml",
     "routeyard.flows.build", "routeyard.flows.cli.tree", "routeyard.flows.demo.server",
     "routeyard.flows.evaluation.evaluate", "routeyard.pipelines.evaluate.run",
-    "routeyard.flows.publish", "routeyard.flows.status", "routeyard.datacards.site",
+    "routeyard.flows.publish", "routeyard.datacards.site",
     "routeyard.pipelines.collect.plan", "routeyard.pipelines.evaluate.studies",
     "routeyard.pipelines.verify.prove", "routeyard.pipelines.label.scorers.mcq",
     "routeyard.pipelines.label.scorers.numeric",

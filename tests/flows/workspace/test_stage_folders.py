@@ -121,7 +121,7 @@ def test_looking_for_a_stage_makes_nothing(tmp_path: Path) -> None:
 
 def test_the_reason_names_the_module_that_changed(tmp_path: Path) -> None:
     # A change in a shared module used to be told as "never run".
-    from routeyard.flows.status import why_stale
+    from routeyard.flows.build import why_stale
 
     run(tmp_path)
     made_of = StageWork({"a": 3}, {"q": "f1"}, make, ["routeyard.pipelines.common.errors"]).made_of(
@@ -189,7 +189,7 @@ def test_a_stage_that_is_a_link_is_made_again_and_what_it_leads_to_is_left(
 
 
 def test_half_a_record_beside_is_no_reason_to_fail(tmp_path: Path) -> None:
-    from routeyard.flows.status import why_stale
+    from routeyard.flows.build import why_stale
 
     _record(Path(run(tmp_path).folder))
     made_of = {"stage": "stage", "parameters": {}, "inputs": {}, "code": {}}
