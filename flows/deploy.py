@@ -13,6 +13,7 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 
+from routeyard.datacards.card import UNKNOWN, number, sentences
 from routeyard.flows import tracking as events
 from routeyard.flows.build import build, last_run, stage_row, status
 from routeyard.flows.plan import plan_build
@@ -64,35 +65,22 @@ def findings(stage: Path) -> Rows:
 
 
 def certificate(stage: Path) -> Rows:
-    """The routability certificate: what it decides, then its figures and its routers' accuracy.
-
-    `low` and `high` bound the 95 % interval; `says` holds words, or why a figure is missing.
-    """
+    """The certificate: verdict, figures and accuracy of routers, in the words of the card."""
     path = stage / "certificate.json"
     if not path.is_file():
         return []
     record: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    rows = [
-        _entry(key, **({"says": value} if isinstance(value, str) else {"value": value}))
-        for key, value in sorted(record.items(), key=lambda pair: (pair[0] != "verdict", pair[0]))
-        if value is not None and not isinstance(value, Mapping | list)
-    ]
-    for name, item in record["figures"].items():
-        rows.append(_entry(name, item["value"], item["low"], item["high"], item["reason"]))
+    rows = [("verdict", record["verdict"], "", record["words"])]
+    rows += [(item.name, item.value, item.interval, item.sentence) for item in sentences(record)]
     for item in record["routers"]:
-        rows.append(_entry(f"router {item['router']}: accuracy", item["accuracy"]))
-        gain = (item["gain"], item["gain_low"], item["gain_high"])
-        rows.append(_entry(f"router {item['router']}: gain on the best single model", *gain))
-    return rows
+        gain, low, high = (_points(item[name]) for name in ("gain", "gain_low", "gain_high"))
+        says = f"{gain} on the best single model, {low} to {high}"
+        rows.append((f"router {item['router']}", number(item["accuracy"], "share"), "", says))
+    return [dict(zip(("figure", "value", "interval", "says"), row, strict=True)) for row in rows]
 
 
-def _entry(
-    entry: str, value: Any = None, low: Any = None, high: Any = None, says: str | None = None
-) -> dict[str, Any]:
-    # Every row has every column: the page takes the columns of the first.
-    numbers = {"value": value, "low": low, "high": high}
-    short = {k: round(v, 4) if isinstance(v, float) else v for k, v in numbers.items()}
-    return {"entry": entry, **short, "says": says}
+def _points(value: float | None) -> str:
+    return UNKNOWN if value is None else number(value, "points")
 
 
 def difference(before: Path | None, after: Path) -> Rows:

@@ -411,6 +411,9 @@ def route_command(
         mark = "→" if model == result["model_id"] else " "
         cost = f"  {costs['mean'][model]:.3g}" if costs else ""
         lines.append(f"{mark} {model:<{max(map(len, scores))}}  {score:.4f}{cost}")
+    chosen = scores[result["model_id"]]
+    if len(alike := [model for model, score in scores.items() if score == chosen]) > 1:
+        lines.append(f"a tie: {', '.join(alike)} have the same score")
     return Output(result, lines)
 
 

@@ -13,18 +13,18 @@ def test_certificate_rows_are_flat_and_say_the_verdict_first(demo_yard: Path) ->
     stage = demo_yard / last_run(demo_yard, "demo")["folders"]["certify"]
     said = json.loads((stage / "certificate.json").read_text())
     rows = certificate(stage)
-    assert rows[0]["entry"] == "verdict"
-    assert rows[0]["says"] == said["verdict"]
+    assert (rows[0]["figure"], rows[0]["value"]) == ("verdict", said["verdict"])
     # A table artifact shows no nested values, and takes its columns from the first row.
-    assert {tuple(row) for row in rows} == {("entry", "value", "low", "high", "says")}
-    assert not any(isinstance(cell, dict | list) for row in rows for cell in row.values())
-    by_name = {row["entry"]: row for row in rows}
-    assert set(said["figures"]) <= set(by_name)
-    # What could not be computed is empty with its reason, never zero.
-    missing = by_name["query_oracle_corrected"]
-    assert missing["value"] is None
+    assert {tuple(row) for row in rows} == {("figure", "value", "interval", "says")}
+    assert all(isinstance(cell, str) for row in rows for cell in row.values())
+    assert len(rows) == 1 + len(said["figures"]) + len(said["routers"])
+    by_name = {row["figure"]: row for row in rows}
+    # What could not be computed is unknown with its reason, never zero.
+    missing = by_name["per-query oracle, corrected for sampling noise"]
+    assert missing["value"] == "–"
     assert "sampled once" in missing["says"]
-    assert {f"router {one['router']}: accuracy" for one in said["routers"]} <= set(by_name)
+    (router, *_) = said["routers"]
+    assert by_name[f"router {router['router']}"]["value"] == f"{100 * router['accuracy']:.1f} %"
 
 
 def test_no_certificate_gives_no_rows(tmp_path: Path) -> None:
