@@ -112,75 +112,63 @@ def built(benchmark: str, workspace: Path) -> Judged:
     if name not in last_builds(workspace) and (Path(benchmark).suffix or Path(benchmark).is_file()):
         recipe = load(benchmark)[0]  # it counts, whatever file the last build was made from
         name = recipe.name
-    last = LastBuild.of(workspace, name, needs=("ingest", "collect", "label"))
+    name, source, at = last_build(workspace, name, needs=("ingest", "collect", "label"))
     if recipe is None:
         try:
-            recipe = load(last.recipe)[0]
+            recipe = load(source)[0]
         except BadInput:
             recipe = None  # the recipe was moved: the caller names the default policy
-    at = last.folders
-    files = {name: [at[s] / f"{name}.parquet"] for name, s in _MADE_BY.items() if s in at}
+    files = {table: [at[s] / f"{table}.parquet"] for table, s in _MADE_BY.items() if s in at}
     files["responses"] = sorted((at["collect"] / "responses").glob("*.parquet"))
     duplicates = at.get("curate", Path("-")) / "duplicates.parquet"
     if duplicates.is_file():
         files["duplicates"] = [duplicates]
     readers = {table: partial(read_shards, paths, table) for table, paths in files.items()}
-    return Judged(last.name, recipe, Tables(readers), at)
+    return Judged(name, recipe, Tables(readers), at)
 
 
-@dataclass(frozen=True)
-class LastBuild:
-    """The last build of a benchmark in a workspace.
+def last_build(
+    workspace: Path, benchmark: str | None, *, needs: Sequence[str]
+) -> tuple[str, str, dict[str, Path]]:
+    """The last build of a benchmark, or of the only one that the workspace holds.
 
-    Attributes:
-        recipe: What it was built from, as the command named it.
-        folders: Stage → folder of its output.
+    Its name, its recipe as the command named it, and stage → folder of its output.
+
+    Raises:
+        BadInput: the workspace has no build or several, or a stage of `needs` was not reached.
     """
-
-    name: str
-    recipe: str
-    folders: dict[str, Path]
-
-    @classmethod
-    def of(cls, workspace: Path, benchmark: str | None, *, needs: Sequence[str]) -> LastBuild:
-        """The last build of `benchmark`, or of the only one that the workspace holds.
-
-        Raises:
-            BadInput: the workspace has no build or several, or a stage of `needs` was not reached.
-        """
-        runs = last_builds(workspace)
-        again = f"routeyard build RECIPE --workspace {workspace}"
-        if not runs and benchmark is None:
+    runs = last_builds(workspace)
+    again = f"routeyard build RECIPE --workspace {workspace}"
+    if not runs and benchmark is None:
+        raise BadInput(
+            "this is neither a release (no manifest.json) nor a workspace with a build",
+            where=str(workspace),
+            next_step=f"build one: {again}",
+        )
+    if benchmark is None and len(runs) > 1:
+        raise BadInput(
+            f"the workspace holds {len(runs)} benchmarks: {', '.join(sorted(runs))}",
+            where=str(workspace),
+            next_step="choose one with --benchmark",
+        )
+    name = benchmark if benchmark is not None else next(iter(runs))
+    if name not in runs:
+        raise BadInput(
+            f"no build of {name!r} in this workspace",
+            where=str(workspace / "runs"),
+            next_step=f"{again}, or name one that was built: " + did_you_mean(name, sorted(runs)),
+        )
+    record = runs[name]
+    folders = {stage: workspace / at for stage, at in record.get("folders", {}).items()}
+    recipe = str(record.get("recipe", ""))
+    for stage in needs:
+        if not folders.get(stage, Path("-")).is_dir():
             raise BadInput(
-                "this is neither a release (no manifest.json) nor a workspace with a build",
-                where=str(workspace),
-                next_step=f"build one: {again}",
+                f"the last build of {name!r} has no {stage} stage on disk",
+                where=str(workspace / "runs" / f"{name}.json"),
+                next_step=again.replace("RECIPE", recipe or "RECIPE"),
             )
-        if benchmark is None and len(runs) > 1:
-            raise BadInput(
-                f"the workspace holds {len(runs)} benchmarks: {', '.join(sorted(runs))}",
-                where=str(workspace),
-                next_step="choose one with --benchmark",
-            )
-        name = benchmark if benchmark is not None else next(iter(runs))
-        if name not in runs:
-            raise BadInput(
-                f"no build of {name!r} in this workspace",
-                where=str(workspace / "runs"),
-                next_step=f"{again}, or name one that was built: "
-                + did_you_mean(name, sorted(runs)),
-            )
-        record = runs[name]
-        folders = {stage: workspace / at for stage, at in record.get("folders", {}).items()}
-        recipe = str(record.get("recipe", ""))
-        for stage in needs:
-            if not folders.get(stage, Path("-")).is_dir():
-                raise BadInput(
-                    f"the last build of {name!r} has no {stage} stage on disk",
-                    where=str(workspace / "runs" / f"{name}.json"),
-                    next_step=again.replace("RECIPE", recipe or "RECIPE"),
-                )
-        return cls(name, recipe, folders)
+    return name, recipe, folders
 
 
 #: Bytes of a filled-in queue.
@@ -400,9 +388,9 @@ def _read(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table],
         if not looked_for_duplicates(recipe):
             tables.pop("duplicates", None)  # empty because nobody looked
         return f"{place.resolve().parent.name} {place.resolve().name}", tables, None
-    last = LastBuild.of(place, benchmark, needs=("curate",))
+    benchmark, _, folders = last_build(place, benchmark, needs=("curate",))
     result: dict[str, pa.Table] = {}
     for stage in ("embed", "curate"):
-        if stage in last.folders:
-            result |= read_all(last.folders[stage])
-    return last.name, {name: table for name, table in result.items() if name in READ}, None
+        if stage in folders:
+            result |= read_all(folders[stage])
+    return benchmark, {name: table for name, table in result.items() if name in READ}, None

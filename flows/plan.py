@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -25,7 +24,7 @@ from routeyard.pipelines.collect.plan import (
     total_costs,
 )
 from routeyard.pipelines.common.errors import few
-from routeyard.pipelines.common.files import expanded
+from routeyard.pipelines.common.files import expanded, names
 from routeyard.pipelines.curate import RULES
 from routeyard.pipelines.curate.split import apportion
 from routeyard.schemas.questions import looked_for_duplicates
@@ -236,8 +235,7 @@ def _at_hand(source: Source, base: Path) -> bool:
     whole = from_catalog(source)
     if whole.path is None:
         return False
-    names = re.findall(r"\$\{?(\w+)\}?", whole.path)
-    unset = [name for name in names if name not in os.environ]
+    unset = [name for name in names(whole.path) if name not in os.environ]
     if unset:
         # A fixture's file is made as soon as the plan reads it.
         return all(name in MAKERS.targets for name in unset)
@@ -536,8 +534,8 @@ def _show_lacking(console: Any, figures: dict[str, Any]) -> None:
     for row in figures["models"]:
         for what in row.get("unknown", []):
             lacking.setdefault(what, []).append(row["model_id"])
-    for what, names in lacking.items():
-        console.print(f"the {of} is not known without {what} ({few(names, 5)})", soft_wrap=True)
+    for what, models in lacking.items():
+        console.print(f"the {of} is not known without {what} ({few(models, 5)})", soft_wrap=True)
     if any("price" in what for what in lacking):
         console.print(
             "next: state price_in, price_out and price_date (USD per million tokens) of each model "

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,7 +22,14 @@ from typing import Any
 import numpy as np
 
 from routeyard.flows.build import run_build
-from routeyard.flows.demo.answers import SimulatedAnswer, SimulatedModel, act, calls, uniform
+from routeyard.flows.demo.answers import (
+    SimulatedAnswer,
+    SimulatedModel,
+    act,
+    calls,
+    uniform,
+    write_lines,
+)
 from routeyard.flows.demo.answers import bank as questions
 from routeyard.flows.demo.server import HttpReply, SimulatedPool, running
 from routeyard.flows.recipe import load, resized, scaled
@@ -392,7 +399,7 @@ def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], 
                 next_step="name a 'catalog' entry, or build the recipe itself",
             )
         source, rows = _varied(from_catalog(listed), listed.catalog, copies)
-        path = _write_lines(folder / f"{listed.name}.jsonl", rows)
+        path = write_lines(folder / f"{listed.name}.jsonl", rows)
         taken, _ = to_queries(
             source.but(limit=None, dense=None),
             each_item(source, rows, where=path.name),
@@ -406,13 +413,7 @@ def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], 
         dense = None if source.dense is None else max(1, round(0.4 * len(taken)))
         update = {"path": path.name, "limit": len(taken), "dense": dense}
         sources.append(source.model_copy(update=update))
-    return sources, _write_lines(folder / "bank.jsonl", bank)
-
-
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    path.write_text(text, encoding="utf-8")
-    return path
+    return sources, write_lines(folder / "bank.jsonl", bank)
 
 
 def _varied(source: Source, name: str, copies: int) -> tuple[Source, list[dict[str, Any]]]:

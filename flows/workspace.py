@@ -345,7 +345,7 @@ def sealed(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
         if path.is_file()
     }
     whole = {**record, "files": files}
-    return {**whole, "seal": _digest(whole)}
+    return {**whole, "seal": digest(whole)}
 
 
 def intact(folder: Path, *, thoroughly: bool = True) -> dict[str, Any] | None:
@@ -357,11 +357,11 @@ def intact(folder: Path, *, thoroughly: bool = True) -> dict[str, Any] | None:
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         seal = record.pop("seal")
-        if seal != _digest(record):
+        if seal != digest(record):
             return None
-        for name, (size, digest) in record["files"].items():
+        for name, (size, checksum) in record["files"].items():
             path = folder / name
-            if path.stat().st_size != size or (thoroughly and sha256(path) != digest):
+            if path.stat().st_size != size or (thoroughly and sha256(path) != checksum):
                 return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -384,11 +384,6 @@ def clear(folder: Path) -> bool:
         aside.unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     return True
-
-
-def _digest(record: Mapping[str, Any]) -> str:
-    text = json.dumps(record, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,7 +470,7 @@ class StageResult(BaseModel):
 def digest(content: Any) -> str:
     """SHA-256 over canonical JSON."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def find_stage(
@@ -491,13 +486,7 @@ def find_stage(
     record = intact(folder, thoroughly=thoroughly)
     if record is None:
         return None
-    return StageResult(
-        stage=made_of["stage"],
-        fingerprint=folder.name,
-        folder=str(folder),
-        reused=True,
-        figures=record["figures"],
-    )
+    return _result(made_of, folder, record["figures"], reused=True)
 
 
 def complete_stage(
@@ -552,13 +541,16 @@ def run_stage(
                     raise
                 # Another process was faster, without a lock; the content is the same.
     log(benchmark, stage, f"{counts(figures)}, in {time.monotonic() - begun:.1f} s", shard=shard)
+    return _result(made_of, folder, json.loads(json.dumps(figures)), reused=False)
+
+
+def _result(
+    made_of: Mapping[str, Any], folder: Path, figures: dict[str, Any], *, reused: bool
+) -> StageResult:
     return StageResult(
-        stage=stage,
-        fingerprint=folder.name,
-        folder=str(folder),
-        reused=False,
-        figures=json.loads(json.dumps(figures)),
-    )
+        stage=made_of["stage"], fingerprint=folder.name, folder=str(folder), reused=reused,
+        figures=figures,
+    )  # fmt: skip
 
 
 def _note(text: str) -> None:

@@ -68,7 +68,7 @@ def write(path: Path) -> Path:
     """Write the questions of `demo` as JSON lines, without what is planted; returns the path."""
     planted = {"twin_of"}  # the pipeline has to find the twins without help
     rows = [{k: v for k, v in asdict(q).items() if k not in planted} for q in bank()]
-    return _write(path, rows, sort_keys=True)
+    return write_lines(path, rows, sort_keys=True)
 
 
 def write_hops(folder: Path) -> tuple[Path, Path]:
@@ -83,7 +83,7 @@ def write_hops(folder: Path) -> tuple[Path, Path]:
         }
         for row in hops()
     ]
-    return _write(folder / "hops.jsonl", hops()), _write(folder / "bank.jsonl", known)
+    return write_lines(folder / "hops.jsonl", hops()), write_lines(folder / "bank.jsonl", known)
 
 
 def _rows(name: str) -> Iterable[dict[str, Any]]:
@@ -91,7 +91,8 @@ def _rows(name: str) -> Iterable[dict[str, Any]]:
     return map(json.loads, text.splitlines())
 
 
-def _write(path: Path, rows: Iterable[Mapping[str, Any]], *, sort_keys: bool = False) -> Path:
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]], *, sort_keys: bool = False) -> Path:
+    """Write rows as JSON lines; returns the path."""
     with replacing(path) as staged:
         lines = [json.dumps(row, ensure_ascii=False, sort_keys=sort_keys) + "\n" for row in rows]
         staged.write_text("".join(lines), encoding="utf-8")
