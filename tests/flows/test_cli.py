@@ -268,3 +268,27 @@ def test_a_command_ends_with_its_output_exit_handlers_and_threads() -> None:
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout.split() == ["output", "thread", "handler"]
+
+
+@pytest.mark.parametrize(
+    ("words", "list_"),
+    [
+        (["zoo", "rnu"], "`routeyard zoo` lists them"),
+        (["import", "zzz", "x.csv"], "`routeyard import list` lists them"),
+        (["try", "x.csv", "--accept", "qqqq"], "`routeyard audit --list` lists the checks"),
+    ],
+)
+def test_of_many_names_the_nearest_are_named_and_where_the_list_is(
+    words: list[str], list_: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert list_ in said
+    # Was a wall of up to 66 names.
+    assert len(said) < 350
+    assert "the nearest of " in said or "did you mean " in said
+
+
+def test_a_command_that_is_a_group_too_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["zoo", "knn", "--foo"]) == 2
+    assert "where: routeyard zoo\n" in capsys.readouterr().err
