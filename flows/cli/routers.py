@@ -404,17 +404,21 @@ def route_command(
         place, question, router=router, encoder=encoder, weight=weight, rule=rule, scheme=scheme,
         cache=cache, save=save, task=task,
     )  # fmt: skip
+    return Output(result, route_lines(result))
+
+
+def route_lines(result: dict[str, Any]) -> Iterator[str]:
+    """Scores of all models, the best first, which one is chosen, and that there was a tie."""
     costs, scores = result["costs"], result["scores"]
     unit = f"; cost: {costs['unit']}, mean of the train questions" if costs else ""
-    lines = [f"{result['router']} on {result['encoder']}, rule {result['rule']}{unit}"]
+    yield f"{result['router']} on {result['encoder']}, rule {result['rule']}{unit}"
     for model, score in sorted(scores.items(), key=lambda item: -item[1]):
         mark = "→" if model == result["model_id"] else " "
         cost = f"  {costs['mean'][model]:.3g}" if costs else ""
-        lines.append(f"{mark} {model:<{max(map(len, scores))}}  {score:.4f}{cost}")
-    chosen = scores[result["model_id"]]
-    if len(alike := [model for model, score in scores.items() if score == chosen]) > 1:
-        lines.append(f"a tie: {', '.join(alike)} have the same score")
-    return Output(result, lines)
+        yield f"{mark} {model:<{max(map(len, scores))}}  {score:.4f}{cost}"
+    alike = [model for model, score in scores.items() if score == scores[result["model_id"]]]
+    if len(alike) > 1:
+        yield f"a tie: {', '.join(alike)} have the same score"
 
 
 # `routeyard certify`.

@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 import routeyard
 from routeyard.flows.cli import run
+from routeyard.flows.cli.routers import route_lines
 from routeyard.pipelines.evaluate.metrics.single import arena_score
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.reading import ImportResult
@@ -207,6 +208,15 @@ def test_bad_input_is_answered_with_the_next_step(release, tmp_path, capsys) -> 
     assert (
         run(["zoo", "run", str(release), "--out", str(release / "x"), "--encoders", "tfidf"]) == 2
     )
+
+
+def test_a_tie_of_models_is_told_as_one() -> None:
+    result = {"router": "knn", "encoder": "tfidf", "rule": "argmax", "costs": None}
+    result |= {"scores": {"a": 0.5, "b": 0.5, "c": 0.1}, "model_id": "a"}
+    lines = list(route_lines(result))
+    assert [line[:3] for line in lines[1:4]] == ["→ a", "  b", "  c"]
+    assert lines[4:] == ["a tie: a, b have the same score"]
+    assert not any("tie" in line for line in route_lines({**result, "model_id": "c"}))
 
 
 def test_a_router_is_asked_saved_and_asked_again(release, tmp_path, capsys) -> None:
