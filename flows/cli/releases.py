@@ -93,7 +93,7 @@ def verify_command(
     release: str,
     signer: str | None = None,
     full: Annotated[bool, typer.Option("--full")] = False,
-    images: Path | None = None,
+    images: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
 ) -> Output:
     """Check a release: files, contracts, ids, labels, card numbers.
 
@@ -131,7 +131,7 @@ def verify_command(
 
     if not is_url(release) and not Path(release).is_dir():
         read_manifest(Path(release))
-    result = check_release(release, signer=signer, full=full, images=_folder(images))
+    result = check_release(release, signer=signer, full=full, images=images)
     lists: dict[str, list[Any]] = {str(kind): list(getattr(result, kind)) for kind in KINDS}
     data: dict[str, Any] = {"holds": not result.findings, "findings": result.findings, **lists}
     if result.findings:
@@ -165,13 +165,6 @@ def verify_command(
     data |= {"name": result.name, "version": result.version}
     data |= {"tables": result.tables, "rows": result.rows}
     return Output(data | {"leaks": result.leaks, "yanked": result.yanked}, lines)
-
-
-def _folder(images: Path | None) -> Path | None:
-
-    if images is not None and not images.is_dir():
-        raise BadInput(f"there is no folder {images}", next_step="correct `--images`")
-    return images
 
 
 _HEADINGS = {
