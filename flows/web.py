@@ -6,6 +6,7 @@ import asyncio
 import html
 import os
 import secrets
+import threading
 from collections.abc import Callable, Sequence
 from mimetypes import guess_type
 from pathlib import Path
@@ -48,6 +49,7 @@ class LocalServer:
             )
             return reply
 
+        self._ended = threading.Event()
         self._loop = asyncio.new_event_loop()
         try:
             starting = start({"*": guarded}, port)
@@ -70,10 +72,12 @@ class LocalServer:
         finally:
             self._loop.run_until_complete(self._runner.cleanup())
             self._loop.close()
+            self._ended.set()
 
     def end(self) -> None:
-        """Let `serve` return, from another thread."""
+        """Let `serve` return, from another thread, and wait until all is closed."""
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._ended.wait(10)
 
 
 # A small local web page for the review queue: one answer at a time, three buttons.

@@ -242,7 +242,9 @@ def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) 
             for host in hosts:
                 asking.putheader("Host", host)
             asking.endheaders()
-            assert asking.getresponse().status == 403, hosts
+            with asking.getresponse() as answered:
+                # Two hosts are refused by the parser of requests, none or another's by us.
+                assert answered.status in (400, 403), hosts
             asking.close()
     finally:
         server.end()
