@@ -85,7 +85,8 @@ _LISTED = 12
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for the closest known name, else the known names; of many the nearest."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    close = [known for known in names if len(name) > 2 and known.startswith(name)]
+    close = close or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     if len(names) > _LISTED:
