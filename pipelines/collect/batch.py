@@ -422,8 +422,8 @@ class OpenBatches:
         tally.errors.update(row.error_class or "error" for row in rows if not row.usable)
         for start in range(0, len(rows), _ROWS):
             part = rows[start : start + _ROWS]
-            if (why := await self.run.writer.keep(part, tally, settles=True)) is not None:
-                raise why
+            if (broken := await self.run.writer.keep(part, tally, settles=True)) is not None:
+                raise broken
         # Only now: killed before this line, the next run imports what is not there yet.
         await self._settle(note, spent)
         await asyncio.to_thread(self.run.ledger.forget, [note.note_name])
