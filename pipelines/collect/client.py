@@ -418,6 +418,7 @@ class Client:
         import openai
 
         class Transport(httpx2.AsyncBaseTransport):
+            # `self` is the client around it.
             async def handle_async_request(_, request: httpx2.Request) -> httpx2.Response:
                 path = str(request.url).removeprefix(self._address)
                 kind = {"content-type": request.headers["content-type"]}
