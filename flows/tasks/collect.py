@@ -154,7 +154,7 @@ def check_refused(
         count = sum(missing[model] for model in models)
         named = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if models[3:] else "")
         mend = _mends(words, served[models[0]])
-        lines.append(f"{provider}/{named}: {count:,}, {words}; {mend}")
+        lines.append(f"{provider}/{named}: {count:,}, {words.rstrip('.')}; {mend}")
     total, share = sum(missing[model] for model in refused), collect.unanswered.refused_share
     least = -(-total * 100 // wanted) / 100
     text = f"{total:,} of {wanted:,} {what} are missing by a fault of set-up"

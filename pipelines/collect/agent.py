@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.pipelines.collect.budget import BudgetLedger, OnProgress, Price
-from routeyard.pipelines.collect.collect import cost_by_price
+from routeyard.pipelines.collect.collect import METERED, OWN, cost_by_price
 from routeyard.pipelines.collect.ledger import AnsweredKey, AnswerKey, Attempt, Ledger, SettledKey
 from routeyard.pipelines.collect.plan import (
     ModelPrompts,
@@ -493,10 +493,9 @@ class _StepRunner:
             timeouts=timeouts_of(collect), on_progress=self._on_progress,
         )  # fmt: skip
         end = await run_requests(queues, run)
-        paused = [t.paused for t in end.tallies.values() if t.paused]
-        self.stopped |= {*([end.stopped] if end.stopped else []), *paused}
+        self.stopped |= {*([end.stopped] if end.stopped else []), *end.paused.values()}
         self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())
-        self.refused |= {name: words for name, t in end.tallies.items() if (words := t.refusal)}
+        self.refused |= end.refused
 
     def take(
         self, waiting: Sequence[Trajectory], asked: Sequence[Request], corpus: Corpus
@@ -530,14 +529,6 @@ class _StepRunner:
 # Trajectories as tables: one row of `responses` each, one row of `steps` for each call.
 
 _ORDER = [("model_id", "ascending"), ("query_id", "ascending"), ("sample", "ascending")]
-_TABLES_LAST = (
-    "finish_reason", "served_model", "provider", "system_fingerprint", "logprobs",
-    "requested_at", "request_hash", "ttft_s",
-)  # fmt: skip
-_TOKENS = (
-    "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens",
-    "cache_write_tokens",
-)  # fmt: skip
 
 
 def tables_of(trajectories: Sequence[Trajectory], pool: Pool) -> Mapping[str, pa.Table]:
@@ -566,13 +557,12 @@ def _response(trajectory: Trajectory, prices: Mapping[str, Price]) -> dict[str, 
     last = trajectory.steps[-1]
     attempt = last.attempt
     costs = [cost_by_price(step.attempt, prices[step.model_id]) for step in trajectory.steps]
-    usd = [cost["cost_usd"] for cost in costs]
-    known = None not in usd
-    sources = {cost["cost_source"] for cost in costs}
-    row: dict[str, Any] = {name: getattr(attempt, name) for name in _TABLES_LAST}
+    usd = whole_sum([cost["cost_usd"] for cost in costs])
+    source = "provider" if all(c["cost_source"] == "provider" for c in costs) else "price_table"
+    row: dict[str, Any] = {name: getattr(attempt, name) for name in OWN}
     row |= {
         name: whole_sum([getattr(step.attempt, name) for step in trajectory.steps])
-        for name in (*_TOKENS, "latency_s")
+        for name in (*METERED, "latency_s")
     }
     status, text = _outcome(trajectory, last)
     return row | {
@@ -581,12 +571,8 @@ def _response(trajectory: Trajectory, prices: Mapping[str, Price]) -> dict[str, 
         "sample": trajectory.sample,
         "text": text,
         "status": status,
-        "cost_usd": sum(usd) if known else None,
-        "cost_source": None
-        if not known
-        else "provider"
-        if sources == {"provider"}
-        else "price_table",
+        "cost_usd": usd,
+        "cost_source": None if usd is None else source,
         "attempts": sum(step.attempts for step in trajectory.steps),
         "error": attempt.reason,
     }
@@ -614,6 +600,7 @@ def _step(trajectory: Trajectory, index: int, step: TrajectoryStep, price: Price
     status = "unanswered" if trajectory.unanswered and last else _status(attempt)
     searched = bool(step.results)
     return {
+        **{name: getattr(attempt, name) for name in STEPS.column_names if name in OWN},
         "query_id": trajectory.query_id,
         "model_id": trajectory.member.model_id,
         "sample": trajectory.sample,
@@ -625,15 +612,8 @@ def _step(trajectory: Trajectory, index: int, step: TrajectoryStep, price: Price
         "queries": list(said.queries),
         "found": list(step.results),
         "status": status,
-        **{
-            name: getattr(attempt, name)
-            for name in (
-                *_TOKENS, "served_model", "latency_s", "requested_at",
-            )
-        },
         **cost_by_price(attempt, price),
         "attempts": step.attempts,
-        "request_hash": attempt.request_hash,
         "error": attempt.reason,
         "arm": step.model_id,
         "parent": index - 1 if index else None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 import time
@@ -22,8 +21,7 @@ from routeyard.pipelines.collect.budget import (
     least_usage,
     worst_case,
 )
-from routeyard.pipelines.collect.client import Client
-from routeyard.pipelines.collect.http import Secret, cleaned, completion
+from routeyard.pipelines.collect.client import Client, cleaned, completion
 from routeyard.pipelines.collect.ledger import AnswerKey, Attempt, Lease, is_billed
 from routeyard.pipelines.collect.reply import (
     CallFault,
@@ -36,7 +34,7 @@ from routeyard.pipelines.collect.reply import (
     present,
     read_json,
 )
-from routeyard.pipelines.collect.request import Request, RequestSettings, address_of
+from routeyard.pipelines.collect.request import Request, RequestSettings, Secret, address_of
 from routeyard.pipelines.collect.runner import (
     HELD_WAIT_S,
     ModelQueue,
@@ -44,6 +42,7 @@ from routeyard.pipelines.collect.runner import (
     RequestRun,
     RunResult,
     answered_rows,
+    clients_of,
     failed_rows,
 )
 from routeyard.pipelines.common.usage import count_of
@@ -420,22 +419,17 @@ class OpenBatches:
             billed = request.billed + any(is_billed(row) for row in failed)
             tally.gave_up(failed, unanswered=most is not None and request.billed < billed >= most)
             rows += new
-        await self._keep(rows, tally)
+        tally.errors.update(row.error_class or "error" for row in rows if not row.usable)
+        for start in range(0, len(rows), _ROWS):
+            part = rows[start : start + _ROWS]
+            if (broken := await self.run.writer.keep(part, tally, settles=True)) is not None:
+                raise broken
         # Only now: killed before this line, the next run imports what is not there yet.
         await self._settle(note, spent)
         await asyncio.to_thread(self.run.ledger.forget, [note.note_name])
         self.run.ledger.release(note.keys)
         tally.in_flight -= len(note.items)
         self._pending -= set(note.keys)
-
-    async def _keep(self, rows: list[Attempt], tally: Tally) -> None:
-        """Keep and count; return when all is durable."""
-        tally.errors.update(row.error_class or "error" for row in rows if not row.usable)
-        for start in range(0, len(rows), _ROWS):
-            part = rows[start : start + _ROWS]
-            fault = await self.run.writer.keep(part, tally, settles=True)
-            if fault is not None:
-                raise fault
 
     def _pause(self, model_id: str, fault: CallFault, what: str) -> None:
         """Ask a model no more, and where its provider is refused, none of the provider's."""
@@ -471,11 +465,7 @@ async def run_batches(queues: Sequence[ModelQueue], run: RequestRun) -> RunResul
     kept: it says nothing of the model.
     """
     run.tallies.update({queue.model_id: Tally(queue.wanted, queue.before) for queue in queues})
-    async with contextlib.AsyncExitStack() as stack:
-        clients: dict[str, Client] = {}
-        for provider in {queue.provider.name: queue.provider for queue in queues}.values():
-            client = Client(provider, connections=8, timeouts=run.timeouts)
-            clients[provider.name] = await stack.enter_async_context(client)
+    async with clients_of(queues, run) as clients:
         batches = OpenBatches({queue.model_id: queue for queue in queues}, clients, run)
         with run.progress_shown() as started:
             try:

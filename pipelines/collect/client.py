@@ -3,51 +3,214 @@
 Everything but xVerify goes through one session of aiohttp: the models of requests and responses,
 the headers and the addresses that a client library makes anew for each call took three fifths of a
 call. The `openai` client makes uploads and batches, and sends them through that session too.
-Nothing is retried here and no redirect is followed. What a body says comes in through `http.py`,
-because a server is not trusted to send what its API promises, nor to keep a key to itself.
+Nothing is retried here and no redirect is followed. What a body says comes in through `decoded`
+and `completion`, because a server is not trusted to send what its API promises, nor to keep a key
+to itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+import email.utils
 import io
 import json
 import os
 import re
 import time
+import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from routeyard.pipelines.collect.http import (
-    ACCEPTED,
-    MOST_BYTES,
-    MOST_FILE_BYTES,
-    Decoder,
-    Secret,
-    Timeouts,
-    cleaned,
-    completion,
-    decoded,
-    refusal,
-    retry_after,
-    silent,
-)
 from routeyard.pipelines.collect.ledger import Ledger
 from routeyard.pipelines.collect.reply import (
     Assembled,
     CallFault,
     ModelReply,
+    fault_of,
     name_of,
     read_json,
+    reply_from,
 )
-from routeyard.pipelines.collect.request import address_of, identity_of, on_loopback
+from routeyard.pipelines.collect.request import Secret, address_of, identity_of, on_loopback
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe.pool import Provider
+
+# How much of a response is read: bytes on the wire, bytes after decompression, silence.
+
+#: Bytes of one completion, before and after decompression. A million log-probabilities fit.
+MOST_BYTES = 64 * 2**20
+#: Bytes of the results of one batch.
+MOST_FILE_BYTES = 512 * 2**20
+_READ_PIECE = 2**20
+#: What we ask for, and all that we take: other codings have no bounded decoder at hand.
+ACCEPTED = "gzip, deflate, identity"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds: in all and for the first byte, for a connection, and between two pieces."""
+
+    deadline_s: float = 600.0
+    connect_s: float = 10.0
+    idle_s: float = 120.0
+
+    @property
+    def connect(self) -> float:
+        return min(self.connect_s, self.deadline_s)
+
+
+def too_large(most: int, why: str) -> CallFault:
+    return CallFault("too_large", f"the response has more than {most:,} bytes {why}", status=200)
+
+
+def silent(idle_s: float) -> CallFault:
+    return CallFault("timeout", f"no byte came for {idle_s:g} s in the middle of the answer")
+
+
+class Decoder:
+    """Decompresses piece by piece; refuses what is larger than `most` on either side."""
+
+    def __init__(self, coding: str | None, most: int) -> None:
+        coding = (coding or "identity").strip().lower()
+        if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
+            raise CallFault("encoding", f"the response is encoded as {coding[:40]!r}", status=200)
+        # 47: gzip or zlib, by its head. Raw deflate is tried when there is no head.
+        self._zlib = None if coding in ("identity", "") else zlib.decompressobj(47)
+        self._deflate = coding == "deflate"
+        self._most = most
+        self._read = self._made = 0
+
+    def feed(self, piece: bytes) -> bytes:
+        """The decoded bytes of a piece.
+
+        Raises:
+            CallFault: too large, or not what its header says.
+        """
+        self._read += len(piece)
+        if self._read > self._most:
+            raise too_large(self._most, "")
+        if self._zlib is None:
+            return piece
+        made = []
+        try:
+            while piece:
+                part = self._inflate(piece)
+                self._made += len(part)
+                if self._made > self._most:
+                    raise too_large(self._most, "when decompressed")
+                made.append(part)
+                piece = self._zlib.unconsumed_tail
+        except zlib.error as error:
+            raise CallFault("encoding", f"the response cannot be decompressed: {error}") from None
+        return b"".join(made)
+
+    def _inflate(self, piece: bytes) -> bytes:
+        assert self._zlib is not None
+        try:
+            return self._zlib.decompress(piece, _READ_PIECE)
+        except zlib.error:
+            if not self._deflate or self._made:
+                raise
+            self._zlib, self._deflate = zlib.decompressobj(-15), False
+            return self._zlib.decompress(piece, _READ_PIECE)
+
+
+# The one door for what came over the wire: decoded, cleaned of secrets, read.
+#
+# Live calls, streams, batches, verifiers, judges, lists of models and of prices
+# all come in here; no text of a server is used, kept or shown otherwise.
+
+#: Characters of a server's words that are kept.
+MOST_CHARACTERS = 500
+
+
+@contextmanager
+def cleaned(secret: Secret) -> Iterator[None]:
+    """Faults that leave this block say nothing secret, and not too much."""
+    try:
+        yield
+    except CallFault as fault:
+        # Hidden before it is cut: half a key is a key to whoever guesses the rest.
+        fault.message = secret.hide(fault.message)[:MOST_CHARACTERS]
+        fault.kind = secret.hide(fault.kind)[:60]
+        fault.args = (fault.message,)
+        fault.usage = fault.usage and secret.clean(fault.usage)
+        fault.__context__ = None
+        raise
+
+
+def decoded(body: bytes, secret: Secret) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        CallFault: the body is not a JSON object.
+    """
+    with cleaned(secret):
+        return secret.clean(read_json(body))
+
+
+def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) -> ModelReply:
+    """A completion from its decoded object.
+
+    Args:
+        tools: The request declared tools: calling them is an answer.
+
+    Raises:
+        CallFault: it carries an error, or no answer.
+    """
+    with cleaned(secret):
+        # Twice: reading joins the parts of a text, in which a key may be cut.
+        return secret.clean(reply_from(secret.clean(dict(data)), tools=tools))
+
+
+def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> CallFault:
+    """The fault that an HTTP status and its body mean."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        data = body[:100_000].decode("utf-8", "replace")
+    fault = fault_of(data, status, wait=wait)
+    if 300 <= status < 400:
+        fault = CallFault(
+            "redirect",
+            "the server sends elsewhere, and questions and keys go to no other host; "
+            "write the address that answers as 'base_url'",
+            status=status,
+            permanent=True,
+            concerns="provider",
+            maybe_billed=False,
+        )
+    try:
+        with cleaned(secret):
+            raise fault
+    except CallFault as clean:
+        return clean
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that `retry-after-ms` or `Retry-After` (seconds or a date) asks for."""
+    try:
+        return max(0.0, float(headers["retry-after-ms"]) / 1000)
+    except (KeyError, ValueError):
+        pass
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError):
+            return None
+    # NaN compares false with everything: it is no time.
+    return max(0.0, seconds) if seconds == seconds else None
+
 
 _Made = TypeVar("_Made")
 #: Seconds after which an idle connection is closed.
@@ -254,17 +417,20 @@ class Client:
         import httpx2
         import openai
 
-        async def sent(request: httpx2.Request) -> httpx2.Response:
-            path = str(request.url).removeprefix(self._address)
-            kind = {"content-type": request.headers["content-type"]}
-            content = await self._read(request.method, path, io.BytesIO(request.content), **kind)
-            return httpx2.Response(200, content=content, headers={"content-type": _JSON})
+        class Transport(httpx2.AsyncBaseTransport):
+            # `self` is the client around it.
+            async def handle_async_request(_, request: httpx2.Request) -> httpx2.Response:
+                path = str(request.url).removeprefix(self._address)
+                kind = {"content-type": request.headers["content-type"]}
+                content = io.BytesIO(await request.aread())
+                made = await self._read(request.method, path, content, **kind)
+                return httpx2.Response(200, content=made, headers={"content-type": _JSON})
 
         return openai.AsyncOpenAI(
             base_url=self._address,
             api_key="none",  # it is in the session's headers
             max_retries=0,
-            http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(sent)),
+            http_client=httpx2.AsyncClient(transport=Transport()),
         )
 
     async def _guarded(self, call: Awaitable[_Made]) -> _Made:
@@ -464,19 +630,24 @@ def list_models(provider: Provider, *, timeout_s: float = 30.0) -> ModelList:
 
     Many serve no list, or an empty one: that says nothing about their models.
     """
-    for number in range(1, _ATTEMPTS + 1):
+    for _ in range(_ATTEMPTS):
         try:
-            data = get_json(provider, "/models", timeout_s=timeout_s).get("data")
-            break
+            names = frozenset(_listed(get_json(provider, "/models", timeout_s=timeout_s)))
+            return ModelList(names) if names else ModelList(None, "it lists no models")
         except BadInput as error:
             return ModelList(None, error.what)
         except CallFault as fault:
-            if fault.permanent or number == _ATTEMPTS:
-                return ModelList(None, f"{fault.kind}: {fault.message[:200]}".rstrip(": "))
-    entries = data if isinstance(data, list) else []
-    ids = [entry.get("id") for entry in entries if isinstance(entry, dict)]
-    names = frozenset(name for name in ids if isinstance(name, str) and name)
-    return ModelList(names) if names else ModelList(None, "it lists no models")
+            why = f"{fault.kind}: {fault.message[:200]}".rstrip(": ")
+            if fault.permanent:
+                break
+    return ModelList(None, why)
+
+
+def _listed(said: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Name of each listed model → what the list says of it."""
+    entries = said.get("data")
+    models = [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
+    return {name: model for model in models if (name := name_of(model.get("id")))}
 
 
 # A server on this machine may serve another model tomorrow under the same name and address.
@@ -503,13 +674,12 @@ def check_served(
         if not on_loopback(provider):
             continue
         try:
-            entries = fetch(provider, "/models", timeout_s=5.0).get("data")
+            listed = _listed(fetch(provider, "/models", timeout_s=5.0))
         except (BadInput, CallFault):
             continue
         now = {
-            entry["id"]: {key: entry[key] for key in _TELLS if entry.get(key)}
-            for entry in (entries if isinstance(entries, list) else [])
-            if isinstance(entry, dict) and isinstance(entry.get("id"), str)
+            name: {key: model[key] for key in _TELLS if model.get(key)}
+            for name, model in listed.items()
         }
         note, identity = f"{LISTED_NOTE}{benchmark}/{provider.name}", identity_of(provider)
         lists = json.loads(ledger.recall(note).get("", "{}"))

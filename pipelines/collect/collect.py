@@ -11,7 +11,6 @@ import asyncio
 import dataclasses
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -84,11 +83,12 @@ def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.Record
         yield pa.RecordBatch.from_arrays(columns, schema=RESPONSES.schema)
 
 
-_METERED = (
+#: What is metered of a call, and all columns that are an attempt's own.
+METERED = (
     "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens",
     "cache_write_tokens",
 )  # fmt: skip
-_SAME = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
+OWN = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
 
 
 def cost_by_price(attempt: Attempt, price: Price) -> dict[str, Any]:
@@ -114,11 +114,11 @@ def _final_attempt(answer: AnsweredKey, again: AnsweredKey | None) -> Attempt:
 def _row(answer: AnsweredKey, again: AnsweredKey | None, collect: Collect) -> dict[str, Any]:
     attempts = answer.attempts + (again.attempts if again else 0)
     attempt = _final_attempt(answer, again)
-    row = {name: getattr(attempt, name) for name in _SAME}
+    row = {name: getattr(attempt, name) for name in OWN}
     row["status"] = response_status(attempt.status, attempt.text, attempt.error_class)
     if attempt.status == "error":
         # What was metered for nothing is no answer's: `routeyard cost ledger` counts it.
-        row |= dict.fromkeys(_METERED)
+        row |= dict.fromkeys(METERED)
         if unanswered(attempt.status, answer.billed, collect):
             row["status"] = "unanswered"
     return row | {
@@ -129,35 +129,7 @@ def _row(answer: AnsweredKey, again: AnsweredKey | None, collect: Collect) -> di
     }
 
 
-__all__ = ["Collected", "acollect", "ask_canaries", "collect", "replan", "responses_table"]
-
-
-@dataclass(frozen=True)
-class Collected:
-    """How a run ended.
-
-    Attributes:
-        missing: Answers that asking again may bring, per model that misses any.
-        paused: Why a model was given up in this run, by model.
-        refused: What came back where a key, an address or a model was refused, by model: nothing of
-            it is settled, and a person can mend it.
-        stopped: Why the whole run stopped early, or null.
-        out_of_budget: True where nothing but the budget keeps the missing answers away.
-        unanswered: Pairs that were billed too often without an answer, per model.
-        figures: JSON-ready counts per model.
-    """
-
-    missing: dict[str, int]
-    paused: dict[str, str]
-    refused: dict[str, str]
-    stopped: str | None
-    out_of_budget: bool
-    unanswered: dict[str, int]
-    figures: dict[str, Any]
-
-    @property
-    def complete(self) -> bool:
-        return not self.missing
+__all__ = ["acollect", "ask_canaries", "collect", "replan", "responses_table"]
 
 
 def collect(
@@ -166,10 +138,10 @@ def collect(
     *,
     on_progress: OnProgress | None = None,
     on_stored: OnStored | None = None,
-) -> Collected:
+) -> RunResult:
     """Ask for everything the plan misses; what arrives is in the ledger.
 
-    Ends normally when a model was paused or a budget was reached: `Collected`
+    Ends normally when a model was paused or a budget was reached: `RunResult`
     says what is missing, and the same call on a new plan goes on from there.
 
     Raises:
@@ -185,7 +157,7 @@ async def acollect(
     *,
     on_progress: OnProgress | None = None,
     on_stored: OnStored | None = None,
-) -> Collected:
+) -> RunResult:
     """As `collect`, inside a running event loop."""
     run = uuid.uuid4().hex[:12]
     # One budget for all parts of a run: its budget is one.
@@ -196,8 +168,10 @@ async def acollect(
         # Answers that this run got truncated are asked again in the same run.
         again = await asyncio.to_thread(replan, plan, ledger)
         if any(m.truncated.any() and m.missing.any() for m in again.models):
-            second = await _once(again, ledger, run, budget, on_progress, on_stored)
-            collected = dataclasses.replace(second, paused=collected.paused | second.paused)
+            before = collected.paused
+            collected = await _once(again, ledger, run, budget, on_progress, on_stored)
+            for model, tally in collected.tallies.items():
+                tally.paused = tally.paused or before.get(model)
     await _canaries(plan, ledger, run, budget, END)
     return collected
 
@@ -256,7 +230,7 @@ async def _once(
     budget: BudgetLedger,
     on_progress: OnProgress | None,
     on_stored: OnStored | None,
-) -> Collected:
+) -> RunResult:
     settings = plan.collect
     queues = [
         queue_of(
@@ -275,9 +249,9 @@ async def _once(
         timeouts_of(settings), settings.stream, on_progress,
     )  # fmt: skip
     if settings.transport == "batch":
-        return _collected(plan, await run_batches(queues, how))
+        return await run_batches(queues, how)
     await asyncio.to_thread(_no_batches, plan, ledger)
-    return _collected(plan, await run_requests(queues, how))
+    return await run_requests(queues, how)
 
 
 def _no_batches(plan: Plan, ledger: Ledger) -> None:
@@ -295,23 +269,6 @@ def _no_batches(plan: Plan, ledger: Ledger) -> None:
 def budget_of(plan: Plan, ledger: Ledger) -> BudgetLedger:
     """The benchmark's budget."""
     return BudgetLedger(plan.collect.budget, ledger, plan.benchmark)
-
-
-def _collected(plan: Plan, asked: RunResult) -> Collected:
-    tallies = asked.tallies
-    models = {model_id: tally.figures() for model_id, tally in tallies.items()}
-    missing = {m: n for m, t in tallies.items() if (n := t.left) > 0}
-    before = {m.model.model_id: m.unanswered for m in plan.models}
-    unanswered = {m: t.unanswered + before.get(m, 0) for m, t in tallies.items()}
-    return Collected(
-        missing=missing,
-        paused={m: t.paused for m, t in tallies.items() if t.paused},
-        refused={m: words for m, t in tallies.items() if (words := t.refusal)},
-        stopped=asked.stopped,
-        out_of_budget=bool(missing) and all(tallies[m].out_of_budget for m in missing),
-        unanswered={m: n for m, n in unanswered.items() if n},
-        figures={"elapsed_s": asked.elapsed_s, "models": models},
-    )
 
 
 # Canary prompts: fixed prompts asked at the start and again at the end of a run.
@@ -351,15 +308,15 @@ def canary_answers(ledger: Ledger) -> pa.Table | None:
 
     Columns `model_id`, `prompt`, `phase` (`start`, `end`), `text`, `served_model`.
     """
-    rows = []
-    newest: str | None = None
-    for phase, purpose in (("start", START), ("end", END)):
-        for attempt in ledger.attempts(purpose=purpose):
-            if attempt.usable:
-                rows.append((attempt.run, phase, attempt))
-                newest = attempt.run
-    if not rows:
+    answers = [
+        (phase, attempt)
+        for phase, purpose in (("start", START), ("end", END))
+        for attempt in ledger.attempts(purpose=purpose)
+        if attempt.usable
+    ]
+    if not answers:
         return None
+    newest = answers[-1][1].run
     return pa.Table.from_pylist(
         [
             {
@@ -369,8 +326,8 @@ def canary_answers(ledger: Ledger) -> pa.Table | None:
                 "text": attempt.text,
                 "served_model": attempt.served_model,
             }
-            for run, phase, attempt in rows
-            if run == newest
+            for phase, attempt in answers
+            if attempt.run == newest
         ],
         schema=RESULTS["canary_answers"],
     )

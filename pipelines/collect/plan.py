@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.budget import TEMPLATE_TOKENS, Price
-from routeyard.pipelines.collect.http import Timeouts
+from routeyard.pipelines.collect.client import Timeouts
 from routeyard.pipelines.collect.ledger import Attempt, Ledger, SettledKey
 from routeyard.pipelines.collect.request import (
     Message,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from routeyard.pipelines.collect.budget import BudgetLedger
-from routeyard.pipelines.collect.http import Timeouts
+from routeyard.pipelines.collect.client import Timeouts
 from routeyard.pipelines.collect.ledger import Attempt, Ledger, SettledKey
 from routeyard.pipelines.collect.request import Request, RequestSettings
 from routeyard.pipelines.collect.runner import ModelQueue, RequestRun, run_requests

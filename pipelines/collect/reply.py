@@ -471,7 +471,7 @@ def fault_of(
     stated = data if isinstance(data, dict) else {}
     error = error or error_of(stated) or (data if status else None)
     detail = error if isinstance(error, dict) else {"message": error}
-    # Not cut here: what is secret in it is not hidden yet (`http.py`).
+    # Not cut here: what is secret in it is not hidden yet (`client.cleaned`).
     said = present(detail.get("message")) or present(detail.get("detail")) or (status and error)
     name, code = error_names(detail), str(detail.get("code") or "")
     if status is None:

@@ -33,8 +33,7 @@ from routeyard.pipelines.collect.budget import (
     snapshot,
     worst_case,
 )
-from routeyard.pipelines.collect.client import Client, TimedReply
-from routeyard.pipelines.collect.http import Timeouts
+from routeyard.pipelines.collect.client import Client, TimedReply, Timeouts
 from routeyard.pipelines.collect.ledger import Attempt, Ledger, is_billed
 from routeyard.pipelines.collect.reply import CallFault, ModelReply, Usage
 from routeyard.pipelines.collect.request import Request
@@ -789,11 +788,43 @@ _DRAIN_S = 30.0
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended: tallies per model, and why it stopped early, if it did."""
+    """How a run ended: tallies per model, and why the whole run stopped early, if it did."""
 
     tallies: Mapping[str, Tally]
     stopped: str | None
     elapsed_s: float
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Answers that asking again may bring, per model that misses any."""
+        return {model: left for model, tally in self.tallies.items() if (left := tally.left)}
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing
+
+    @property
+    def paused(self) -> dict[str, str]:
+        """Why a model was given up in this run, by model."""
+        return {model: tally.paused for model, tally in self.tallies.items() if tally.paused}
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """What came back where a key, an address or a model was refused, by model: nothing of it
+        is settled, and a person can mend it."""
+        return {model: said for model, tally in self.tallies.items() if (said := tally.refusal)}
+
+    @property
+    def out_of_budget(self) -> bool:
+        """Whether nothing but the budget keeps the missing answers away."""
+        missing = self.missing
+        return bool(missing) and all(self.tallies[model].out_of_budget for model in missing)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """JSON-ready counts per model."""
+        models = {model: tally.figures() for model, tally in self.tallies.items()}
+        return {"elapsed_s": self.elapsed_s, "models": models}
 
 
 async def run_requests(queues: Sequence[ModelQueue], run: RequestRun) -> RunResult:
@@ -803,7 +834,7 @@ async def run_requests(queues: Sequence[ModelQueue], run: RequestRun) -> RunResu
         BadInput: a key is not set.
         DiskFull: the ledger can keep no more.
     """
-    async with _clients(queues, run) as clients:
+    async with clients_of(queues, run) as clients:
         await run.budget.begin(run.name)
         gates = {
             queue.provider.name: Gate(queue.provider.limits, adaptive=False) for queue in queues
@@ -839,7 +870,7 @@ async def run_requests(queues: Sequence[ModelQueue], run: RequestRun) -> RunResu
 
 
 @contextlib.asynccontextmanager
-async def _clients(
+async def clients_of(
     queues: Sequence[ModelQueue], run: RequestRun
 ) -> AsyncIterator[Mapping[str, Client]]:
     """One open client per provider, with a connection for each call that may be in flight."""

@@ -364,8 +364,8 @@ def _largest_file() -> int | None:
 def _no_space(path: Path, said: str = "") -> DiskFull:
     if (most := _largest_file()) is not None:
         said = (
-            f"this process may write files of {most / 1e6:,.1f} MB at most (`ulimit -f`), of which "
-            f"{Reserve.BYTES / 1e6:,.1f} MB are kept for answers in flight"
+            f"this process may write files of {most / 1e6:,.1f} MB at most (`ulimit -f`), and "
+            f"{Reserve.BYTES / 1e6:,.1f} MB have to be left for answers in flight"
         )
     return DiskFull(
         f"{said}: the ledger takes no more answers",

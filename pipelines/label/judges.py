@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.budget import BudgetLedger, Price
-from routeyard.pipelines.collect.client import Client, RequestsClient
-from routeyard.pipelines.collect.http import Timeouts
+from routeyard.pipelines.collect.client import Client, RequestsClient, Timeouts
 from routeyard.pipelines.collect.ledger import Attempt, Ledger
 from routeyard.pipelines.collect.prompts import PromptResults, ask_prompts, request_for
 from routeyard.pipelines.collect.reply import CallFault, ModelReply

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.collect.budget import least_tokens
-from routeyard.pipelines.collect.collect import Collected, collect
+from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.collect.runner import RunResult
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Budget, Collect, RateLimits, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
@@ -163,7 +164,7 @@ class Bill:
         return done
 
 
-def spend(lie: Lie, folder: Path) -> tuple[Bill, Collected]:
+def spend(lie: Lie, folder: Path) -> tuple[Bill, RunResult]:
     """The server's own bill after collecting under a budget of `LIMIT` USD, and how that ended."""
     bill = Bill(lie)
     known = {"price_in": PRICE, "price_out": PRICE, "price_date": "2026-01-01"}

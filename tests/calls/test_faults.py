@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.collect.collect import Collected, collect, responses_table
+from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import CallFault
-from routeyard.pipelines.collect.runner import backoff
+from routeyard.pipelines.collect.runner import RunResult, backoff
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect, CollectAgain, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
@@ -198,7 +198,7 @@ def test_a_failing_model_is_paused_and_the_other_goes_on(tmp_path: Path) -> None
             models=[Model(model_id="bad"), Model(model_id="good")],
             providers=[Provider(name="p", base_url=server.base_url)],
         )
-        collected: Collected = collect(
+        collected: RunResult = collect(
             plan(table(prompts), pool, Collect(retry=retry), ledger), ledger
         )
         bad = sum(n for (model, _, _), n in server.seen.items() if model == "bad")

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.collect.client import list_models
+from routeyard.pipelines.collect.client import completion, list_models
 from routeyard.pipelines.collect.collect import collect, responses_table
-from routeyard.pipelines.collect.http import Secret, completion
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.prices import fetch_prices
+from routeyard.pipelines.collect.request import Secret
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput, RouteyardError
 from routeyard.pipelines.label.judges import judge, verify
@@ -198,8 +198,7 @@ def test_what_an_address_takes_from_the_environment_is_kept_nowhere(
 
 
 def test_a_client_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    from routeyard.pipelines.collect.client import Client
-    from routeyard.pipelines.collect.http import Timeouts
+    from routeyard.pipelines.collect.client import Client, Timeouts
 
     monkeypatch.setenv("ECHO_KEY", KEY)
     provider = Provider(name="p", base_url="http://127.0.0.1:9/v1", api_key_env="ECHO_KEY")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from routeyard.pipelines.collect.http import retry_after
+from routeyard.pipelines.collect.client import retry_after
 from routeyard.pipelines.collect.runner import Gate, Rate, Window
 from routeyard.schemas.recipe.collect import RateLimits
 

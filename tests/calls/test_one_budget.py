@@ -18,11 +18,12 @@ from routeyard.pipelines.collect.budget import (
     counted,
     worst_case,
 )
-from routeyard.pipelines.collect.collect import Collected, collect
+from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.ledger import Charge, ChargeBounds
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import Usage
 from routeyard.pipelines.collect.request import Request, RequestSettings
+from routeyard.pipelines.collect.runner import RunResult
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas.recipe.collect import Budget, Collect, Retry
@@ -34,7 +35,7 @@ from tests.calls.test_faults import table
 LIMIT = 1.0
 
 
-def build(server: Loopback, ledger: SqliteLedger, name: str, usd: float = LIMIT) -> Collected:
+def build(server: Loopback, ledger: SqliteLedger, name: str, usd: float = LIMIT) -> RunResult:
     """One build of a benchmark of that name, with questions that no other build asked."""
     pool = Pool(models=models(1), providers=[Provider(name="p", base_url=server.base_url)])
     settings = Collect(max_tokens=50, budget=Budget(usd=usd), retry=Retry(attempts=2))

@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from routeyard.pipelines.collect.client import Client, RequestsClient
-from routeyard.pipelines.collect.http import Timeouts
+from routeyard.pipelines.collect.client import Client, RequestsClient, Timeouts
 from routeyard.pipelines.collect.reply import CallFault, ModelReply
 from routeyard.schemas.recipe.pool import Provider
 from tests.calls.loopback import Do, Loopback, completion

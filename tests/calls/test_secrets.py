@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.collect.client import Client
+from routeyard.pipelines.collect.client import Client, Timeouts
 from routeyard.pipelines.collect.collect import collect, responses_table
-from routeyard.pipelines.collect.http import Secret, Timeouts
 from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.collect.request import Secret
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe.collect import Collect, Retry

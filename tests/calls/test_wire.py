@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from routeyard.pipelines.collect import http as limits
+from routeyard.pipelines.collect import client as limits
 from routeyard.pipelines.collect.client import get_json, list_models
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
@@ -69,7 +69,6 @@ def test_a_gzip_bomb_is_cut_off(status: int, tmp_path: Path) -> None:
 
 
 def test_an_endless_body_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routeyard.pipelines.collect.http.MOST_BYTES", 50_000)
     monkeypatch.setattr("routeyard.pipelines.collect.client.MOST_BYTES", 50_000)
     with Loopback(lambda body, seen: answer(completion("x" * 100_000))) as server:
         assert asked(server, tmp_path)["error"].startswith("too_large")

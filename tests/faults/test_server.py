@@ -35,7 +35,6 @@ FIGURES = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost_usd",
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer may have so many bytes; what is longer need not be made to be refused."""
-    monkeypatch.setattr("routeyard.pipelines.collect.http.MOST_BYTES", 200_000)
     monkeypatch.setattr("routeyard.pipelines.collect.client.MOST_BYTES", 200_000)
     monkeypatch.setenv("FAULTS_KEY", KEY)
 

@@ -22,7 +22,7 @@ WRONG: dict[str, tuple[Reply | None, int, tuple[str, ...]]] = {
     "key": (
         refused(401, "Incorrect API key provided: sk-0000.", code="invalid_api_key"),
         3,
-        ("http_401: Incorrect API key", "correct the key in KEY_TRIED", "same command again"),
+        ("http_401: Incorrect API key", "sk-0000; correct the key in KEY_TRIED", "command again"),
     ),
     "model": (
         refused(404, "The model `m0` does not exist or you have no access."),
@@ -34,7 +34,11 @@ WRONG: dict[str, tuple[Reply | None, int, tuple[str, ...]]] = {
     "port": (None, 1, ("nobody answers", "start the server", "'base_url'", "again")),
     "network": (None, 1, ("https://api.nowhere.invalid/v1", "check the network", "again")),
     "no key": (None, 2, ("KEY_TRIED is not set", "export KEY_TRIED=")),
-    "disk": (said("4"), 1, ("files of 0.1 MB", "free some space", "same command")),
+    "disk": (
+        said("4"),
+        1,
+        ("files of 0.1 MB", "have to be left", "free some space", "same command"),
+    ),
 }
 
 
