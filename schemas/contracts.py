@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from routeyard.schemas.errors import ContractError
-from routeyard.schemas.text import own_table
+from routeyard.schemas.text import literal, own_table
 
 # A contract: what one row of a table means, and the check that it holds.
 #
@@ -325,7 +325,7 @@ class TableStore(Protocol):
 def register(connection: Any, name: str, table: pa.Table | StoredTable) -> None:
     """Give a DuckDB connection a table by name; one on disk is read when it is asked."""
     if isinstance(table, StoredTable):
-        connection.from_parquet(str(table.path)).create_view(name, replace=True)
+        connection.from_parquet(literal(str(table.path))).create_view(name, replace=True)
     else:
         connection.register(name, table)
 

@@ -21,6 +21,7 @@ from routeyard.pipelines.common.isolation import (
     ProcessEnded,
     Worker,
 )
+from routeyard.schemas.text import literal
 
 #: A file may come to so many times its size: text becomes a tenth, and a bomb a thousandth.
 MAX_RATIO = 200
@@ -142,11 +143,6 @@ def _values(column: Any) -> list[Any]:
         column = column.dictionary_decode() if is_string(kind) or is_large_string(kind) else column
     values: list[Any] = column.to_pylist()
     return values
-
-
-def literal(path: str) -> str:
-    """A path for DuckDB in which no sign matches other files."""
-    return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in path)
 
 
 def physical_memory() -> int:

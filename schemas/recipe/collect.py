@@ -119,6 +119,13 @@ RecordedRole = Literal[
 ]  # fmt: skip
 
 
+#: What a word of a recording may count as.
+RecordedStatus = Literal[
+    "missing", "wrong", "scored", "ok", "truncated", "refused", "empty", "error", "timeout",
+    "unanswered", "ungraded",
+]  # fmt: skip
+
+
 class Recorded(Strict):
     """Files of responses that someone already has."""
 
@@ -138,22 +145,7 @@ class Recorded(Strict):
 
     """What to do with rows that answer what another row has answered: stop, take the first or the
     last of them, or leave pairs with different answers without one. The card says how many."""
-    statuses: dict[
-        str,
-        Literal[
-            "missing",
-            "wrong",
-            "scored",
-            "ok",
-            "truncated",
-            "refused",
-            "empty",
-            "error",
-            "timeout",
-            "unanswered",
-            "ungraded",
-        ],
-    ] = {}
+    statuses: dict[str, RecordedStatus] = {}
     """What the source's own words of `fields.status` and `fields.finish_reason` count as in this
     benchmark, as in {max_steps: wrong, timeout: missing, gave_up: error}: an answer that is missing
     has no label, one that is wrong has the score 0, one that is scored has what its source gave
