@@ -526,29 +526,17 @@ class Recipe(Strict):
         return refuse_secrets(data)
 
     @model_validator(mode="after")
-    def _unique_sources(self) -> Recipe:
+    def _fits_together(self) -> Recipe:
         names = (source.name for source in (*self.sources, *self.compared_with))
         once(names, "source {} is listed twice")
-        return self
-
-    @model_validator(mode="after")
-    def _layers_of_the_pool(self) -> Recipe:
         read, named = self.hidden_states, [model.model_id for model in self.pool.models]
         if read is not None and named and read.model_id not in named:
             raise ValueError(
                 f"'hidden_states' names {read.model_id!r}, which is not in the pool; "
                 f"{did_you_mean(read.model_id, named)}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _relays_of_an_agent(self) -> Recipe:
         if self.collect.agent is None and any(m.relay is not None for m in self.pool.models):
             raise ValueError("a 'relay' in the pool needs 'collect.agent': steps to share out")
-        return self
-
-    @model_validator(mode="after")
-    def _compared_by_a_rule(self) -> Recipe:
         if self.compared_with and all(rule.rule != "contamination" for rule in self.curate):
             raise ValueError("'compared_with' needs the rule 'contamination' under 'curate'")
         return self
