@@ -297,7 +297,10 @@ def recording(given: dict[str, pa.Array | pa.ChunkedArray | list[object]]) -> pa
         pa.ArrowInvalid: a value cannot be cast, or columns differ in length.
     """
     n = max((len(values) for values in given.values()), default=0)
-    whole = {name: given.get(name, [None] * n) for name in RECORDING.names}
+    whole = {
+        field.name: pa.nulls(n, field.type) if (values := given.get(field.name)) is None else values
+        for field in RECORDING
+    }
     return pa.table(whole, schema=RECORDING)
 
 
