@@ -554,7 +554,7 @@ def front_matter(
     `datasets` caches a folder under a hash of `configs` and `dataset_info` and the folder's last
     name, a version: the fingerprint in the descriptions keeps releases apart.
     """
-    from routeyard.schemas.recipe.release import Release
+    from routeyard.schemas.recipe import Release
 
     release = Release.model_validate(facts["recipe"].get("release") or {})
     # `datasets` cannot load a table without rows, so such a table is no configuration.

@@ -18,8 +18,8 @@ from routeyard.pipelines.audit.answers import SHOWN, AuditCheck, AuditFinding, S
 from routeyard.pipelines.audit.checks import audit_recording, leaderboard, verdict_of
 from routeyard.pipelines.common import machine as memory
 from routeyard.schemas import SPLITS
+from routeyard.schemas.contracts import recording
 from routeyard.schemas.errors import BadInput
-from routeyard.schemas.release import recording
 from routeyard.schemas.text import html_card
 
 if TYPE_CHECKING:

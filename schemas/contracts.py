@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from routeyard.schemas.errors import ContractError
-from routeyard.schemas.text import own_table
+from routeyard.schemas.text import literal, own_table
 
 # A contract: what one row of a table means, and the check that it holds.
 #
@@ -69,7 +69,7 @@ class Column:
         return pa.field(self.name, self.type, nullable=self.nullable, metadata=metadata)
 
 
-_TYPE = re.compile(r"([a-z0-9<>]+)(\??)(?: \[([^\]]+)\])?: (.*)", re.DOTALL)
+_TYPE = re.compile(r"([a-z0-9<>,]+)(\??)(?: \[([^\]]+)\])?: (.*)", re.DOTALL)
 
 
 def columns(**declared: str | tuple[str, Mapping[str, str]] | Column) -> tuple[Column, ...]:
@@ -93,9 +93,9 @@ def _column(name: str, declared: str, values: Mapping[str, str] | None = None) -
     if match is None:
         raise ValueError(f"column {name!r}: expected 'type? [unit]: description', got {declared!r}")
     kind, null, unit, description = match.groups()
-    inner = kind.removeprefix("list<").removesuffix(">")
-    arrow = pa.type_for_alias(inner)
-    arrow = arrow if inner == kind else pa.list_(arrow)
+    outer, *inner = re.split("[<,>]", kind.removesuffix(">"))
+    make = {"list": pa.list_, "map": pa.map_}.get(outer)
+    arrow = make(*map(pa.type_for_alias, inner)) if make else pa.type_for_alias(kind)
     return Column(name, arrow, description, unit, nullable=bool(null), values=values or {})
 
 
@@ -223,7 +223,7 @@ class Contract:
             return
         key = ", ".join(f'"{name}"' for name in self.key)
         repeated = f"SELECT {key}, count(*) AS n FROM rows GROUP BY ALL HAVING count(*) > 1"
-        count = _count(connection, f"SELECT count(*) FROM ({repeated})")
+        (count,) = connection.execute(f"SELECT count(*) FROM ({repeated})").fetchone()
         if count:
             shown = connection.execute(f"{repeated} ORDER BY ALL LIMIT 3").fetchall()
             raise self._broken(
@@ -258,11 +258,6 @@ def _engine(process: int) -> Any:
     return duckdb.connect()
 
 
-def _count(connection: Any, sql: str) -> int:
-    row = connection.execute(sql).fetchone()
-    return int(row[0])
-
-
 def _declared() -> Iterator[Contract]:
     made: dict[str, Contract] = {}
     for name, item in own_table(Path(__file__).with_name("contracts.yaml")).items():
@@ -282,6 +277,31 @@ RESULTS = {
     name: pa.schema([column.to_field() for column in columns(**item)])
     for name, item in own_table(Path(__file__).with_name("results.yaml")).items()
 }
+
+
+# The normal form of anybody's results: one row per answer, which readers give and audits take.
+#
+# `pipelines/ingest` reads a stranger's file into it, `flows/audits` makes it of a release, and
+# `pipelines/audit` looks for defects in it. A value that a source does not give is null: never
+# wrong, zero or free. Values are as the source has them, also where they make no sense (a
+# cost below zero, half a token), so that an audit can name them.
+
+#: Every column is there; one that a source lacks is null throughout.
+RECORDING = RESULTS["recording"]
+
+
+def recording(given: dict[str, pa.Array | pa.ChunkedArray | list[object]]) -> pa.Table:
+    """The normal form of some columns, the others null; each is cast to its type.
+
+    Raises:
+        pa.ArrowInvalid: a value cannot be cast, or columns differ in length.
+    """
+    n = max((len(values) for values in given.values()), default=0)
+    whole = {
+        field.name: pa.nulls(n, field.type) if (values := given.get(field.name)) is None else values
+        for field in RECORDING
+    }
+    return pa.table(whole, schema=RECORDING)
 
 
 # A table that stays on disk, and SQL over tables: what is asked of one without loading it.
@@ -325,7 +345,7 @@ class TableStore(Protocol):
 def register(connection: Any, name: str, table: pa.Table | StoredTable) -> None:
     """Give a DuckDB connection a table by name; one on disk is read when it is asked."""
     if isinstance(table, StoredTable):
-        connection.from_parquet(str(table.path)).create_view(name, replace=True)
+        connection.from_parquet(literal(str(table.path))).create_view(name, replace=True)
     else:
         connection.register(name, table)
 

@@ -12,19 +12,14 @@ from collections.abc import Iterable
 from routeyard.schemas.text import in_line, visible
 
 
-class RouteyardError(Exception):
-    """Base of every error that is meant for a person.
+class ExplainedError(Exception):
+    """An error that is meant for a person.
 
     Args:
         what: One sentence: what happened.
         where: File, row, model or query the error is about.
         next_step: The command or edit that mends it.
-
-    `exit_code` is what the command line exits with: 2 for bad input, 3 for a
-    failed gate, 1 for anything else.
     """
-
-    exit_code = 1
 
     def __init__(self, what: str, *, where: str | None = None, next_step: str | None = None):
         self.what = what
@@ -53,11 +48,21 @@ def _indented(text: str) -> str:
 
 
 def _rebuild(
-    kind: type[RouteyardError], what: str, where: str | None, next_step: str | None
-) -> RouteyardError:
+    kind: type[ExplainedError], what: str, where: str | None, next_step: str | None
+) -> ExplainedError:
     error = kind.__new__(kind)
-    RouteyardError.__init__(error, what, where=where, next_step=next_step)
+    ExplainedError.__init__(error, what, where=where, next_step=next_step)
     return error
+
+
+class RouteyardError(ExplainedError):
+    """Base of our errors.
+
+    `exit_code` is what the command line exits with: 2 for bad input, 3 for a
+    failed gate, 1 for anything else.
+    """
+
+    exit_code = 1
 
 
 class BadInput(RouteyardError):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from routeyard.schemas.contracts import StoredTable
+from routeyard.schemas.contracts import StoredTable, statements
 from routeyard.schemas.release import WITHHELD
 
 # Questions that are one but for their spelling: near-equal texts, found without vectors.
@@ -29,24 +30,10 @@ GROUP = "question_group"
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|[-+*/=<>^%$\\]", re.UNICODE)
 _ASCII_WORD = re.compile(r"[a-z]+|[0-9]+(?:[.,][0-9]+)*|[-+*/=<>^%$\\]")
 #: Words that change a question when they are added, or taken away.
-_TELLING = frozenset(
-    [
-        "not",
-        "no",
-        "never",
-        "none",
-        "without",
-        "except",
-        "least",
-        "most",
-        "more",
-        "less",
-        "false",
-        "true",
-        "incorrect",
-        "correct",
-    ]
-)
+_TELLING = frozenset({
+    "not", "no", "never", "none", "without", "except", "least", "most", "more", "less", "false",
+    "true", "incorrect", "correct",
+})  # fmt: skip
 #: Words in which two texts may differ, at one place.
 _MOST = 2
 #: Texts of one candidate bucket that are compared with one another.
@@ -223,15 +210,6 @@ def marks_of(texts: pa.Array) -> pa.Array:
     return pa.array([blake2b(own, digest_size=16).digest() for own in words], pa.binary(16))
 
 
-def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array, which may hold more than 2 GB of text."""
-    if isinstance(texts, pa.Array):
-        return texts.cast(pa.large_string())
-    return pa.concat_arrays(
-        texts.cast(pa.large_string()).chunks or [pa.array([], pa.large_string())]
-    )
-
-
 def leaked_tests(
     queries: pa.Table | StoredTable, splits: pa.Table, groups: Mapping[str, str] | None
 ) -> list[dict[str, Any]]:
@@ -247,49 +225,26 @@ def leaked_tests(
         words as a train question, and is null where texts are withheld;
         `near_duplicates` those in a group with one.
     """
-    named = queries.read(["query_id"]) if isinstance(queries, StoredTable) else queries
-    ids = _whole(named.column("query_id"))
-    asks = queries if isinstance(queries, StoredTable) else queries.select(["prompt"])
-    parts = asks.batches(["prompt"]) if isinstance(asks, StoredTable) else asks.to_batches()
-    marked = [(marks_of(pa.nulls(0, pa.string())), pa.array([], pa.bool_())), *map(_marked, parts)]
-    marks, hidden = (pa.concat_arrays(arrays) for arrays in zip(*marked, strict=True))
-    kept_back = hidden.to_numpy(zero_copy_only=False)
-    asked = splits.column("query_id").cast(ids.type)
-    at = pc.fill_null(pc.index_in(asked, value_set=ids), -1).to_numpy()
-    results = []
-    for scheme in sorted(splits.column("scheme").unique().to_pylist()):
-        here = pc.equal(splits.column("scheme"), scheme).to_numpy() & (at >= 0)
-        if not here.any():
-            continue
-        side = splits.column("split")
-        test, train = (at[here & pc.equal(side, name).to_numpy()] for name in ("test", "train"))
-        near = None
-        if groups is not None:
-            there = {groups[query] for query in _named(ids, train) if query in groups}
-            near = sum(groups.get(query) in there for query in _named(ids, test))
-        known = not (kept_back[test].any() or kept_back[train].any())
-        among = marks.take(pa.array(train))
-        results.append(
-            {
-                "scheme": scheme,
-                "test": len(test),
-                "verbatim": _shared(marks.take(pa.array(test)), among) if known else None,
-                "near_duplicates": near,
-            }
+    import duckdb
+
+    columns = ["query_id", "prompt"]
+    if isinstance(queries, StoredTable):
+        parts: Iterable[pa.RecordBatch] = queries.batches(columns)
+    else:
+        parts = queries.select(columns).to_batches()
+    schema = pa.schema({"query_id": pa.string(), "mark": pa.binary(16), "withheld": pa.bool_()})
+    marked = [
+        pa.record_batch(
+            [ids.cast(pa.string()), marks_of(prompts), pc.equal(prompts, WITHHELD)], schema=schema
         )
-    return results
-
-
-def _marked(part: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-    """Marks of prompts, and which of them are withheld."""
-    prompts = part.column("prompt")
-    return marks_of(prompts), pc.equal(prompts, WITHHELD)
-
-
-def _shared(marks: pa.Array, among: pa.Array) -> int:
-    return int(pc.sum(pc.is_in(marks, value_set=among)).as_py() or 0)
-
-
-def _named(ids: pa.Array, rows: np.ndarray[Any, Any]) -> list[str]:
-    names: list[str] = ids.take(pa.array(rows)).to_pylist()
-    return names
+        for ids, prompts in (part.columns for part in parts)
+    ]
+    pairs: list[Any] = [*(groups or {}).items()] or [(None, None)]
+    linked = pa.table([*zip(*pairs, strict=True)], ["query_id", "named"])
+    sql = statements(Path(__file__).with_suffix(".sql"))["leaks"]
+    with duckdb.connect() as connection:
+        connection.register("questions", pa.Table.from_batches(marked, schema))
+        connection.register("splits", splits.select(["query_id", "scheme", "split"]))
+        connection.register("linked", linked)
+        rows: Any = connection.sql(sql, params={"looked": groups is not None}).to_arrow_table()
+        return list(rows.to_pylist())

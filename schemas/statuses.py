@@ -89,21 +89,8 @@ def _code(apart: str) -> str | None:
     return "ok" if numbers[0][0] == "2" and {*words} <= {*_CODE, numbers[0], "ok"} else None
 
 
-#: A text in place of an answer that says that the call failed. Anchored: an answer may speak of
-#: errors. RE2 and Python read it alike.
-FAILED_TEXT = (
-    r"^\W{0,4}((api|http|internal|server|request|connection|openai|anthropic|litellm|\w{0,24}\.)?"
-    r"[ _.]?(\w{0,24}error|\w{0,24}exception)\b\W{0,4}(code\b|status\b|\d{3}\b|"
-    r"[a-z_. ]{0,40}(rate|limit|timed?[ -]?out|context|connection|overload|unavailable|quota|"
-    r"gateway|content))|"
-    r"(openai|anthropic|litellm|httpx|requests|aiohttp|google|boto\w*)\.\S{0,60}(error|exception)|"
-    r"(RateLimit|API|APIConnection|APITimeout|InternalServer|ServiceUnavailable|APIStatus)Error\b|"
-    r"(error|http)\W{0,3}(code\W{0,3})?[45]\d\d\b|"
-    r"[45]\d\d (bad gateway|service unavailable|too many|internal server|gateway time)|"
-    r"(request|connection|read) (timed out|time-?out|aborted|reset)|"
-    r"(rate limit|quota) (exceeded|reached)|(bad gateway|service unavailable)\W*$|"
-    r"internal server error\W*$|traceback \(most recent call last\))"
-)
+#: A text in place of an answer that says that the call failed.
+FAILED_TEXT = "".join(_TABLE["failed_text"])
 _FAILED_TEXT = re.compile(FAILED_TEXT, re.IGNORECASE)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from benchmarks.audit.traces import KEPT, cells_of, graded_alike, tellable
 from routeyard.pipelines.audit.answers import Answers
-from routeyard.schemas.release import RECORDING
+from routeyard.schemas.contracts import RECORDING
 
 Rng = np.random.Generator
 

@@ -16,7 +16,7 @@ from benchmarks.audit.matrices import QUERIES, matrix
 from benchmarks.audit.resubmitted import figures
 from routeyard.pipelines.audit.answers import Answers
 from routeyard.pipelines.audit.checks import RecordingAudit, audit_recording
-from routeyard.schemas.release import recording
+from routeyard.schemas.contracts import recording
 
 #: Matrices that faults are put into.
 HOSTS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from routeyard.schemas.release import RECORDING, recording
+from routeyard.schemas.contracts import RECORDING, recording
 
 _ZEROEVAL = """
         SELECT r.model AS arm, r.query_id AS question, l.correct::DOUBLE AS score, r.output AS text,

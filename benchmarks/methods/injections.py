@@ -93,8 +93,8 @@ def measure(
 
 def _kinds(url: str, model: str, tokens: int) -> dict[str, Callable[..., pa.Table]]:
     from routeyard.pipelines.label.judges import judge, verify
+    from routeyard.schemas.recipe import Judge, Verifier
     from routeyard.schemas.recipe.collect import Retry
-    from routeyard.schemas.recipe.label import Judge, Verifier
     from routeyard.schemas.recipe.pool import Provider
 
     # Unreadable replies are what is counted, and no reason to pause.

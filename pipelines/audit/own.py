@@ -31,8 +31,8 @@ from routeyard.pipelines.common.isolation import (
     Worker,
 )
 from routeyard.pipelines.common.sql import head_of, lock
+from routeyard.schemas.contracts import RECORDING
 from routeyard.schemas.errors import BadInput
-from routeyard.schemas.release import RECORDING
 
 #: What one check may take. It writes no file.
 LIMITS = Limits(memory=2 << 30, wall_s=120.0, cpu_s=60.0)

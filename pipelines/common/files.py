@@ -395,15 +395,6 @@ def _readable(file: Path, shown: str, where: str) -> None:
 
 #: Levels of lists and mappings in one another.
 DEEPEST = 60
-_OPEN = (
-    yaml.FlowSequenceStartToken,
-    yaml.FlowMappingStartToken,
-    yaml.BlockSequenceStartToken,
-    yaml.BlockMappingStartToken,
-)
-_CLOSE = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
-
-
 #: The parser in C takes a tenth of the time; not every build of the library has it.
 if TYPE_CHECKING:
     from yaml import SafeLoader as _Parser
@@ -453,20 +444,21 @@ def read_text(text: str, *, where: str) -> Any:
 
 
 def _flat(text: str, where: str) -> None:
-    """Refuse aliases and nesting while the text is scanned, before anything is made of it."""
+    """Refuse aliases and nesting while the text is parsed, before anything is made of it."""
     depth = 0
     try:
-        for token in yaml.scan(text, Loader=_Parser):
-            if isinstance(token, yaml.AliasToken):
+        for event in yaml.parse(text, Loader=_Parser):
+            if isinstance(event, yaml.AliasEvent):
                 raise RecipeError(
                     "YAML aliases (*name) are not read",
                     where=where,
                     next_step="write the value out where it is used",
                 )
-            depth += isinstance(token, _OPEN) - isinstance(token, _CLOSE)
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
-                raise _too_deep(where, token.start_mark)
-    except yaml.scanner.ScannerError as error:
+                raise _too_deep(where, event.start_mark)
+    except yaml.MarkedYAMLError as error:
         # Newer builds of the parser have a limit too, and read ahead up to it.
         if "nesting depth" in str(error):
             raise _too_deep(where, error.problem_mark) from error

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from routeyard.schemas.errors import BadInput
+from routeyard.schemas.errors import BadInput, ExplainedError
 
 # How much memory a process can still have, and the error that says that it is not enough.
 #
@@ -37,30 +37,18 @@ _V1 = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inacti
 LIBRARIES, LOADING = 1_000_000_000, 500_000_000
 
 
-class OutOfMemory(MemoryError):
+class OutOfMemory(ExplainedError, MemoryError):
     """There is, or was, not enough memory: what for, how much, and what to do.
 
     No `RouteyardError`: what reads a stranger's file takes those for faults of the file.
     """
 
     def __init__(self, what: str, *, where: str | None = None, next_step: str | None = None):
-        self.what, self.where = what, where
-        self.next_step = next_step or (
+        advice = next_step or (
             "close what else runs, use a machine or container with more memory, or make less at "
             "once: fewer questions or models, a smaller --jobs"
         )
-        super().__init__(what)
-
-    def __str__(self) -> str:
-        where = [f"  where: {self.where}"] if self.where else []
-        return "\n".join([self.what, *where, f"  next:  {self.next_step}"])
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuilt, (self.what, self.where, self.next_step))
-
-
-def _rebuilt(what: str, where: str | None, next_step: str) -> OutOfMemory:
-    return OutOfMemory(what, where=where, next_step=next_step)
+        super().__init__(what, where=where, next_step=advice)
 
 
 def collect_rarely() -> None:

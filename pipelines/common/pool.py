@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.pipelines.common.arrays import Bools
-from routeyard.pipelines.common.files import read_text
 from routeyard.schemas import MODELS
 from routeyard.schemas.errors import RecipeError
 from routeyard.schemas.text import own_table
@@ -111,60 +109,34 @@ def same_model(asked: str, served: str) -> bool:
 # Published sizes of models whose names do not state them (`model_sizes.yaml`).
 
 
-@dataclass(frozen=True)
-class PublishedSize:
-    """A size as somebody published it.
+def published_size(model: str) -> dict[str, Any]:
+    """The published size of a model by its exact name, `owner/name` or `owner__name`, and where it
+    was read and when; empty where it is unknown.
 
-    Attributes:
-        params_b: All parameters in 10^9, of several experts too.
-        source: Where it was read.
-        read: Day on which it was read (ISO 8601).
+    >>> published_size("microsoft__phi-2")["params_b"], published_size("phi-2")
+    (2.7, {})
     """
-
-    params_b: float
-    source: str
-    read: str
-
-    @property
-    def words(self) -> str:
-        """Source and day in one line."""
-        return f"{self.source} (read {self.read})"
-
-
-def published_size(model: str) -> PublishedSize | None:
-    """The published size of a model by its exact name, `owner/name` or `owner__name`; None unknown.
-
-    >>> published_size("microsoft__phi-2").params_b, published_size("phi-2")
-    (2.7, None)
-    """
-    return _sizes().get(model.replace("__", "/"))
+    return _sizes().get(model.replace("__", "/"), {})
 
 
 def with_published_sizes(pool: Pool) -> Pool:
     """The pool with published sizes where a real model states none."""
-    result = {
-        model.model_id: known
-        for model in pool.models
-        if model.params_b is None and not model.simulated
-        and (known := published_size(model.endpoint_model or model.model_id))
-    }  # fmt: skip
-    if not result:
-        return pool
     models = [
-        model.model_copy(update={"params_b": known.params_b, "params_source": known.words})
-        if (known := result.get(model.model_id)) else model
+        model.but(**published_size(model.endpoint_model or model.model_id))
+        if model.params_b is None and not model.simulated else model
         for model in pool.models
     ]  # fmt: skip
-    return pool.model_copy(update={"models": models})
+    return pool if models == pool.models else pool.but(models=models)
 
 
 @cache
-def _sizes() -> dict[str, PublishedSize]:
-    path = Path(__file__).with_name("model_sizes.yaml")
-    rows = read_text(path.read_text(encoding="utf-8"), where=str(path))
+def _sizes() -> dict[str, dict[str, Any]]:
     return {
-        model: PublishedSize(float(row["params_b"]), row["source"], str(row["read"]))
-        for row in rows
+        model: {
+            "params_b": float(row["params_b"]),
+            "params_source": f"{row['source']} (read {row['read']})",
+        }
+        for row in own_table(Path(__file__).with_name("model_sizes.yaml"))
         for model in row["models"]
     }
 

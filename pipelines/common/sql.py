@@ -17,9 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.pipelines.common.untrusted import literal
 from routeyard.schemas import StoredTable
-from routeyard.schemas.contracts import statements
+from routeyard.schemas.contracts import register, statements
 
 #: Memory of a runner; what needs more goes to the disk.
 MEMORY = "2GB"
@@ -68,11 +67,7 @@ class Runner:
     def give(self, **tables: pa.Table | StoredTable) -> None:
         """Make further tables known by their names."""
         for name, table in tables.items():
-            if isinstance(table, StoredTable):  # a path with a star in it means that file alone
-                rows = self.connection.from_parquet(literal(str(table.path)))
-                rows.create_view(name, replace=True)
-            else:
-                self.connection.register(name, table)
+            register(self.connection, name, table)
 
     def keep(self, *names: str) -> None:
         """Store the rows of statements as tables of the same names, one after the other."""

@@ -21,6 +21,7 @@ from routeyard.pipelines.common.isolation import (
     ProcessEnded,
     Worker,
 )
+from routeyard.schemas.text import literal
 
 #: A file may come to so many times its size: text becomes a tenth, and a bomb a thousandth.
 MAX_RATIO = 200
@@ -93,7 +94,6 @@ def bounded(path: Path, ratio: int = MAX_RATIO) -> Path:
     """
     from routeyard.pipelines.common.isolation.parquet_file import size
 
-    regular(path)
     with reading(path, ratio) as (worker, most, limits):
         worker.call(size, str(path.absolute()), most, limits=limits)
     return path
@@ -107,7 +107,6 @@ def false_statistics(path: Path, ratio: int = RELEASED) -> list[str]:
     """
     from routeyard.pipelines.common.isolation.parquet_file import false_statistics as found_false
 
-    regular(path)
     with reading(path, ratio) as (worker, most, limits):
         full = str(path.absolute())
         results: list[str] = worker.call(found_false, full, literal(full), most, limits=limits)
@@ -122,7 +121,6 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     """
     from routeyard.pipelines.common.isolation.parquet_file import batches
 
-    regular(path)
     with (
         reading(path, MAX_RATIO) as (worker, most, limits),
         closing(worker.stream(batches, str(path.absolute()), most, limits=limits)) as stream,
@@ -144,11 +142,6 @@ def _values(column: Any) -> list[Any]:
     return values
 
 
-def literal(path: str) -> str:
-    """A path for DuckDB in which no sign matches other files."""
-    return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in path)
-
-
 def physical_memory() -> int:
     """Bytes of memory of this machine: the limit of work whose need is not known before."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -165,10 +158,12 @@ def reading(path: Path, ratio: int) -> Iterator[tuple[Worker, int, Limits]]:
     Several files may be read at a time, each by its own process, which then serves the next file.
 
     Raises:
-        SourceError: what the process raised, or that it ended or passed a limit.
+        SourceError: it is no regular file, what the process raised, or that it ended or passed a
+            limit.
     """
     from routeyard.pipelines.common.isolation.parquet_file import prepare
 
+    regular(path)
     size = path.stat().st_size
     most = max(ANYWAY, ratio * size)
     time_s = 60 + _S_PER_MIB * max(size, ANYWAY) / (1 << 20)

@@ -40,9 +40,8 @@ from routeyard.pipelines.label.policies import (
 )
 from routeyard.pipelines.label.scorers.patterns import patterns
 from routeyard.schemas.errors import BadInput, did_you_mean
-from routeyard.schemas.recipe import Label
+from routeyard.schemas.recipe import Judge, Label, ServedModel, Verifier
 from routeyard.schemas.recipe.collect import UNANSWERED_AFTER, Budget, RateLimits
-from routeyard.schemas.recipe.label import Judge, ServedModel, Verifier
 
 # Prompt templates: text files with a version and `{{names}}` that are filled once.
 #

@@ -28,7 +28,6 @@ from routeyard.pipelines.common.isolation import (
 )
 from routeyard.pipelines.common.sql import lock, quoted
 from routeyard.pipelines.common.staging import replacing
-from routeyard.pipelines.common.untrusted import literal
 from routeyard.pipelines.release.checks import named_files, named_tables
 from routeyard.pipelines.release.database import MACROS, VIEWS, comment, define_macros
 from routeyard.pipelines.release.derived_tables import SUMMARIES, WIDE, numbered
@@ -37,7 +36,7 @@ from routeyard.pipelines.release.storage import sealed
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import BadInput, RouteyardError, UnknownName, did_you_mean
-from routeyard.schemas.text import SHOWN, html_card, markdown, one_line, spreadsheet
+from routeyard.schemas.text import SHOWN, html_card, literal, markdown, one_line, spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd

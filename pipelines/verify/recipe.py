@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from routeyard.pipelines.audit.metering import NEEDED, audit, names_of
 from routeyard.pipelines.common.pool import models_table
 from routeyard.pipelines.common.sql import Check, Runner, quoted, runner
-from routeyard.pipelines.common.untrusted import literal
 from routeyard.pipelines.release.checks import (
     SAME_CODE,
     named_files,
@@ -37,6 +36,7 @@ from routeyard.pipelines.verify.evidence import (
 )
 from routeyard.schemas import CONTRACTS, MODELS
 from routeyard.schemas.errors import RouteyardError
+from routeyard.schemas.text import literal
 
 #: What a manifest says of a source as the recipe does.
 _PASSED_ON = ("license", "url", "redistribute_text")

@@ -119,6 +119,13 @@ RecordedRole = Literal[
 ]  # fmt: skip
 
 
+#: What a word of a recording may count as.
+RecordedStatus = Literal[
+    "missing", "wrong", "scored", "ok", "truncated", "refused", "empty", "error", "timeout",
+    "unanswered", "ungraded",
+]  # fmt: skip
+
+
 class Recorded(Strict):
     """Files of responses that someone already has."""
 
@@ -138,22 +145,7 @@ class Recorded(Strict):
 
     """What to do with rows that answer what another row has answered: stop, take the first or the
     last of them, or leave pairs with different answers without one. The card says how many."""
-    statuses: dict[
-        str,
-        Literal[
-            "missing",
-            "wrong",
-            "scored",
-            "ok",
-            "truncated",
-            "refused",
-            "empty",
-            "error",
-            "timeout",
-            "unanswered",
-            "ungraded",
-        ],
-    ] = {}
+    statuses: dict[str, RecordedStatus] = {}
     """What the source's own words of `fields.status` and `fields.finish_reason` count as in this
     benchmark, as in {max_steps: wrong, timeout: missing, gave_up: error}: an answer that is missing
     has no label, one that is wrong has the score 0, one that is scored has what its source gave
@@ -339,34 +331,32 @@ class Collect(Strict):
     show whether a model changed during the run."""
 
     @model_validator(mode="after")
-    def _recorded_given(self) -> Collect:
-        if self.strategy == "informative" and self.provider == "recorded":
-            raise ValueError(
-                "'strategy: informative' chooses what is asked; 'provider: recorded' asks nothing. "
-                "Write 'provider: openai', or leave 'strategy' out"
-            )
-        if self.strategy == "informative" and self.coverage.share < 1:
-            raise ValueError(
-                "'strategy: informative' draws its own questions: leave 'coverage.share' out"
-            )
-        if self.agent is not None:
-            plain = {"provider": "openai", "transport": "live", "strategy": "uniform"}
-            for name, only in plain.items():
-                if getattr(self, name) != only:
-                    raise ValueError(f"'agent' asks step by step: '{name}' can only be '{only}'")
-            if self.stream or self.larger_limit is not None or self.coverage.share < 1:
-                raise ValueError(
-                    "'agent' knows neither 'stream' nor a share of 'coverage', nor does its build "
-                    "know --reask-truncated"
-                )
-        if self.provider == "recorded" and not self.recorded:
-            raise ValueError("provider 'recorded' needs a 'recorded' list of files")
-        if self.top_logprobs is not None and not self.logprobs:
-            raise ValueError("'top_logprobs' needs 'logprobs: true'")
-        if self.larger_limit is not None and (
-            self.max_tokens is None or self.larger_limit <= self.max_tokens
-        ):
-            raise ValueError("--reask-truncated needs to be larger than 'max_tokens'")
+    def _fits_together(self) -> Self:
+        informative, recorded = self.strategy == "informative", self.provider == "recorded"
+        agent, shared = self.agent is not None, self.coverage.share < 1
+        only = {"provider": "openai", "transport": "live", "strategy": "uniform"}
+        limit, most = self.larger_limit, self.max_tokens
+        for wrong, fault in (
+            (informative and recorded,
+             "'strategy: informative' chooses what is asked; 'provider: recorded' asks nothing. "
+             "Write 'provider: openai', or leave 'strategy' out"),
+            (informative and shared,
+             "'strategy: informative' draws its own questions: leave 'coverage.share' out"),
+            *((agent and getattr(self, name) != value,
+               f"'agent' asks step by step: '{name}' can only be '{value}'")
+              for name, value in only.items()),
+            (agent and (self.stream or limit is not None or shared),
+             "'agent' knows neither 'stream' nor a share of 'coverage', nor does its build "
+             "know --reask-truncated"),
+            (recorded and not self.recorded,
+             "provider 'recorded' needs a 'recorded' list of files"),
+            (self.top_logprobs is not None and not self.logprobs,
+             "'top_logprobs' needs 'logprobs: true'"),
+            (limit is not None and (most is None or limit <= most),
+             "--reask-truncated needs to be larger than 'max_tokens'"),
+        ):  # fmt: skip
+            if wrong:
+                raise ValueError(fault)
         return self
 
     @property

@@ -292,16 +292,16 @@ class Model(Strict):
         return text
 
     @model_validator(mode="after")
-    def _price_is_per_million(self) -> Model:
+    def _prices_are_plausible(self) -> Model:
         # The dearest model costs less than 1e-3 a token, the cheapest more than 1e-3 a million.
         for name, price in self.price_columns.items():
-            if not name.startswith(_PRICES):
-                continue
-            if price and price < 1e-3:
+            if name.startswith(_PRICES) and price and price < 1e-3:
                 raise ValueError(
                     f"model {self.model_id!r}: {name} is {price:g} USD per million tokens; is that "
                     f"the price of one token? Then write {price * 1e6:g}"
                 )
+        if (self.price_in is not None or self.price_out is not None) and not self.price_date:
+            raise ValueError(f"model {self.model_id!r} has a price but no 'price_date'")
         return self
 
     @property
@@ -321,12 +321,6 @@ class Model(Strict):
                 "write the prompt tokens up to which the other prices hold: {tokens: 200000, …}"
             )
         return value
-
-    @model_validator(mode="after")
-    def _price_has_date(self) -> Model:
-        if (self.price_in is not None or self.price_out is not None) and not self.price_date:
-            raise ValueError(f"model {self.model_id!r} has a price but no 'price_date'")
-        return self
 
 
 class Provider(Strict):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.pipelines.audit.checks import RecordingAudit, audit_recording
-from routeyard.schemas.release import RECORDING, recording
+from routeyard.schemas.contracts import RECORDING, recording
 
 ARMS = ("anchor", "birch", "copper", "delta", "ember", "flint")
 SUITES = ("algebra", "botany", "chess", "drama", "economics")

@@ -7,7 +7,7 @@ import pytest
 
 from routeyard.pipelines.audit.answers import AuditFinding
 from routeyard.pipelines.audit.checks import audit_recording, leaderboard
-from routeyard.schemas.release import RECORDING, recording
+from routeyard.schemas.contracts import RECORDING, recording
 from tests.audit.planted import honest
 
 

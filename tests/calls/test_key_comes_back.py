@@ -21,8 +21,8 @@ from routeyard.pipelines.collect.request import Secret
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput, RouteyardError
 from routeyard.pipelines.label.judges import judge, verify
+from routeyard.schemas.recipe import Judge, Verifier
 from routeyard.schemas.recipe.collect import Collect, Retry
-from routeyard.schemas.recipe.label import Judge, Verifier
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.echo import Echo, forms
 from tests.calls.test_faults import table

@@ -11,8 +11,8 @@ from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.label.judges import verify
+from routeyard.schemas.recipe import Verifier
 from routeyard.schemas.recipe.collect import Collect, Retry
-from routeyard.schemas.recipe.label import Verifier
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Loopback, answer, completion
 from tests.calls.test_faults import table

@@ -16,8 +16,8 @@ from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.label import judges
 from routeyard.pipelines.label.judges import judge
 from routeyard.schemas import RESPONSES
+from routeyard.schemas.recipe import Judge
 from routeyard.schemas.recipe.collect import Collect, Retry
-from routeyard.schemas.recipe.label import Judge
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from routeyard.schemas.statuses import ANSWERLESS
 from tests.calls.loopback import Do, Loopback

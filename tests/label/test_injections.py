@@ -18,8 +18,8 @@ from benchmarks.methods.injections import moved, suite, told
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.label.judges import Template, judge, load_template, verify
 from routeyard.schemas import RESPONSES
+from routeyard.schemas.recipe import Judge, Verifier
 from routeyard.schemas.recipe.collect import Retry
-from routeyard.schemas.recipe.label import Judge, Verifier
 from routeyard.schemas.recipe.pool import Provider
 from tests.label.loopback_judge import serving
 from tests.label.test_xverify import judging, queries, verifier

@@ -21,7 +21,7 @@ from routeyard.pipelines.label.judges import (
     shipped,
     winners_in,
 )
-from routeyard.schemas.recipe.label import Judge
+from routeyard.schemas.recipe import Judge
 from routeyard.schemas.recipe.pool import Provider
 from tests.label.loopback_judge import serving
 from tests.label.test_xverify import ONCE, queries, responses

@@ -26,9 +26,8 @@ from routeyard.pipelines.label.judges import (
 )
 from routeyard.pipelines.label.policies import decide, open_steps
 from routeyard.schemas import QUERIES, RESPONSES, VERDICTS
-from routeyard.schemas.recipe import Label, Policy
+from routeyard.schemas.recipe import Judge, Label, Policy, Verifier
 from routeyard.schemas.recipe.collect import Retry
-from routeyard.schemas.recipe.label import Judge, Verifier
 from routeyard.schemas.recipe.pool import Provider
 from tests.label.loopback_judge import serving
 

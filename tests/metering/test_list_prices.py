@@ -165,6 +165,5 @@ def test_a_recipe_takes_published_sizes_with_their_source(tmp_path: Path) -> Non
     pool = load(_recipe(tmp_path, [{"model_id": name} for name in names]))[0].pool
     assert [model.params_b for model in pool.models] == [141, None]
     known = published_size(names[0])
-    assert known is not None
-    assert pool.models[0].params_source == known.words
-    assert known.words.endswith("(read 2026-11-23)")
+    assert pool.models[0].params_source == known["params_source"]
+    assert known["params_source"].endswith("(read 2026-11-23)")

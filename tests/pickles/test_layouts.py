@@ -73,6 +73,7 @@ def test_frames_of_this_pandas(tmp_path, protocol):
         "array": np.eye(2),
         "n": np.float32(3),
         "names": np.array(["m", "n"]),
+        "sets": [frozenset("ab"), {1, 2}, bytearray(b"x")],
     }
     path.write_bytes(pickle.dumps(content, protocol))
     found = load(path)
@@ -84,6 +85,7 @@ def test_frames_of_this_pandas(tmp_path, protocol):
     assert found["array"].tolist() == [[1, 0], [0, 1]]
     assert found["n"] == 3
     assert found["names"].tolist() == ["m", "n"]
+    assert found["sets"] == [{"a", "b"}, {1, 2}, b"x"]
 
 
 @pytest.mark.parametrize("kind", [float, object, "U3", "float32"])

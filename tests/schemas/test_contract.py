@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from routeyard.schemas import CONTRACTS, LABELS
+from routeyard.schemas.contracts import StoredTable, register
 from routeyard.schemas.errors import ContractError
 
 GOOD = {
@@ -122,3 +124,11 @@ def test_optional_columns_that_a_table_lacks_are_null() -> None:
     # A column that was always there is still missed.
     with pytest.raises(ContractError, match="lacks column"):
         STEPS.check(before.drop_columns(["action"]))
+
+
+def test_a_stored_table_is_its_own_file_whatever_signs_its_path_has(tmp_path) -> None:
+    for name, value in (("data[1].parquet", 1), ("data1.parquet", 2)):
+        pq.write_table(pa.table({"x": [value]}), tmp_path / name)
+    with duckdb.connect() as connection:
+        register(connection, "own", StoredTable(tmp_path / "data[1].parquet"))
+        assert connection.table("own").fetchall() == [(1,)]

@@ -44,10 +44,7 @@ def _model(importer: Importer, model: str) -> dict[str, Any]:
     if len(sizes) == 1:
         size = float(next(iter(sizes)))
         return {"model_id": model, "params_b": size} if size > 0 else {"model_id": model}
-    known = published_size(model)
-    if known is None:
-        return {"model_id": model}
-    return {"model_id": model, "params_b": known.params_b, "params_source": known.words}
+    return {"model_id": model, **published_size(model)}
 
 
 def recipe_of(

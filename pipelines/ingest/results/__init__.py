@@ -72,7 +72,7 @@ from routeyard.pipelines.ingest.results.values import (
     unknown_words,
     vocabulary,
 )
-from routeyard.schemas.release import recording
+from routeyard.schemas.contracts import recording
 
 # Logs of known harnesses, recognised by what they hold and read by their importers.
 
