@@ -56,22 +56,22 @@ def _table(heads: str, rows: Iterable[Iterable[str]]) -> str:
 
 
 def metrics() -> str:
-    found = [METRICS.get(name) for name in sorted(METRICS.builtin)]
-    return _table(
-        "Metric | Better | Unit | Definition | Needs | Source",
-        ((f"`{one.name}`", one.direction, one.unit, one.says, ", ".join(one.needs) or "–", one.source)
-         for one in found),
-    )  # fmt: skip
+    rows = []
+    for name, one in ((name, METRICS.get(name)) for name in sorted(METRICS.builtin)):
+        needs = ", ".join(one.needs) or "–"
+        rows.append((f"`{name}`", one.direction, one.unit, one.says, needs, one.source))
+    return _table("Metric | Better | Unit | Definition | Needs | Source", rows)
 
 
 def routers() -> str:
-    traits = [(name, traits_of(one.get(name)))
-              for one in (ROUTERS, PAIR_ROUTERS) for name in sorted(one.builtin)]  # fmt: skip
-    return _table(
-        "Router | From | Scores | Needs | Cost of a fit",
-        ((f"`{name}`", one.paper or "–", one.scale, ", ".join(one.needs) or "–", one.cost or "–")
-         for name, one in traits),
-    )  # fmt: skip
+    rows = []
+    for registry in (ROUTERS, PAIR_ROUTERS):
+        for name, one in (
+            (name, traits_of(registry.get(name))) for name in sorted(registry.builtin)
+        ):
+            needs = ", ".join(one.needs) or "–"
+            rows.append((f"`{name}`", one.paper or "–", one.scale, needs, one.cost or "–"))
+    return _table("Router | From | Scores | Needs | Cost of a fit", rows)
 
 
 def importers() -> str:
@@ -102,7 +102,9 @@ def names() -> str:
 
 
 def certificate() -> str:
-    return _table("Figure | Means", ((f"`{name}`", one["sentence"]) for name, one in FIGURES.items()))
+    return _table(
+        "Figure | Means", ((f"`{name}`", one["sentence"]) for name, one in FIGURES.items())
+    )
 
 
 def _cell(text: str) -> str:
