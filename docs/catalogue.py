@@ -88,7 +88,7 @@ def rules() -> str:
 
 
 def studies() -> str:
-    found = [STUDIES.get(name) for name in sorted(STUDIES.builtin)]
+    found = [STUDIES.get(name) for name in STUDIES.names()]
     return _table(
         "Paper, item | Shows | Study",
         ((f"{PAPERS[paper]}, {one.item}", one.title, f"`{one.name}`")

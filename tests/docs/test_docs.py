@@ -69,6 +69,7 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     assert asked == [], "a page would ask another host for a part of itself"
 
 
+@pytest.mark.extensions
 def test_pages_are_short() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -84,6 +85,7 @@ def test_pages_are_short() -> None:
     assert words["README.md"] <= 900
 
 
+@pytest.mark.extensions
 @pytest.mark.parametrize("page", catalogue.BLOCKS)
 def test_tables_of_parts_are_those_of_the_code(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
