@@ -1,7 +1,7 @@
 """Makes the reference pages, the tour and the pages kept beside the code while MkDocs builds.
 
 None is typed twice: references come from code, and a page that a package keeps beside its code
-(operations, scale, results) is copied from there.
+(schedule, large data, results) is copied from there.
 """
 
 from __future__ import annotations
@@ -216,8 +216,9 @@ def _cell(text: str) -> str:
 ROOT = Path(__file__).parents[1]
 #: Page of the documentation → its path in the repository.
 CARRIED = {
-    "operations.md": "flows/MAINTENANCE.md",
-    "scale.md": "flows/SCALE.md",
+    "howto/schedule.md": "flows/MAINTENANCE.md",
+    "howto/large.md": "flows/SCALE.md",
+    "howto/preferences.md": "pipelines/curate/ENTAILMENT.md",
     "security.md": "SECURITY.md",
     "contributing.md": "CONTRIBUTING.md",
     "architecture.md": "ARCHITECTURE.md",
@@ -239,7 +240,7 @@ _PAGE_OF = {path: page for page, path in CARRIED.items()} | {
     "pipelines/evaluate/README.md": "reference/metrics.md",
     "pipelines/ingest/queries.py": "reference/mappings.md",
     "pipelines/ingest/catalog/README.md": "reference/sources.md",
-    "pipelines/routers/__init__.py": "reference/routers.md",
+    "pipelines/routers/README.md": "reference/routers.md",
     "pipelines/label/scorers/README.md": "reference/scorers.md",
     "schemas/__init__.py": "reference/tables.md",
 }

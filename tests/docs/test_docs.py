@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import yaml
 
+from docs import catalogue
 from routeyard.pipelines.evaluate.metrics import METRICS
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
 from routeyard.pipelines.routers import ROUTERS
@@ -35,6 +36,17 @@ LEAST = {
     "pool": {"models": [{"model_id": "m"}]},
 }
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
+#: Pages and parts of pages that a command writes; beside them, the history of versions.
+GENERATED = re.compile(
+    r"CHANGELOG\.md|benchmarks/\w+\.md|pipelines/ingest/catalog/\w+/README\.md"
+    r"|pipelines/evaluate/(studies/(RESULTS|METHODS)\.md|zoo/results/\w+\.md)"
+)
+PARTS = re.compile(
+    r"<!-- ([\w ]+): begin -->.*?<!-- \1: end -->|<!-- (?:root|ordinary user) -->.*?<!-- end -->",
+    re.S,
+)
+#: Longer than a page should be.
+LONG = {"docs/labels.md", "pipelines/label/scorers/README.md"}
 
 
 @pytest.mark.extensions
@@ -55,6 +67,29 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     html = "".join(path.read_text() for path in tmp_path.rglob("*.html"))
     asked = re.findall(r"""(?:src|href)=["'](https?://[^"']+\.(?:js|css|woff2?))""", html)
     assert asked == [], "a page would ask another host for a part of itself"
+
+
+@pytest.mark.extensions
+def test_pages_are_short() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    words = {
+        name: len(PARTS.sub("", (ROOT / name).read_text(encoding="utf-8")).split())
+        for name in listed
+        if not GENERATED.fullmatch(name)
+    }
+    assert {name for name, count in words.items() if count > 1_200} <= LONG
+    assert sum(words.values()) <= 30_000
+    assert sum(count for name, count in words.items() if name.startswith("docs/")) <= 20_000
+    assert words["README.md"] <= 900
+
+
+@pytest.mark.extensions
+@pytest.mark.parametrize("page", catalogue.BLOCKS)
+def test_tables_of_parts_are_those_of_the_code(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert text == catalogue.written(page), "run `python docs/catalogue.py`"
 
 
 def test_every_figure_of_the_certificate_is_explained() -> None:
