@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow.compute as pc
@@ -140,46 +140,59 @@ def _compared(
     """Differences in values, and in intervals, and how many values were compared."""
     told, made = _leaves(stored), _leaves(fresh.to_json())
     fitted = {router.router for router in fresh.routers}
-    singles = [router.accuracy - router.gain for router in fresh.routers]
-    for row in stored.get("routers") or ():  # the best single model is the same for all of them
-        if row["router"] not in fitted and singles:
-            made["routers", row["router"], "gain"] = row["accuracy"] - min(singles)
+    made |= _gains(stored, fresh, fitted)
+    left_out = _not_made(evidence, fitted, exact)
+    compared = [leaf for leaf in {**told, **made} if not left_out(*leaf)]
+    both = [leaf for leaf in compared if leaf in told and leaf in made]
+    lost = [leaf for leaf in compared if leaf not in both and evidence.same_code]
+    wrong = [f"{_shown(*leaf)} is not in both, expected what a certificate says" for leaf in lost]
+    intervals: list[str] = []
+    for leaf in both:
+        one, right, close = told[leaf], made[leaf], 1e-6 if leaf[0] == "routers" else CLOSE
+        if leaf[2] in ("low", "high"):
+            low, high = (made[leaf[0], leaf[1], end] for end in ("low", "high"))
+            # A share of models moves by whole models.
+            step = 2 / fresh.n_models if leaf[1] == "dominated_share" and not exact else 0.0
+            if not _near(one, right, low, high, exact, step):
+                intervals.append(f"{_shown(*leaf)} {one!r}, expected {right!r}")
+        elif evidence.same_code or not _roughly(leaf[1], one, right):
+            wrong += values([(_shown(*leaf), one, right)], close)
+    return wrong, intervals, len(compared)
+
+
+def _gains(stored: Mapping[str, Any], fresh: Certificate, fitted: set[str]) -> Leaves:
+    """Gains of the other routers: the best single model is the same for all of them."""
+    single = min((router.accuracy - router.gain for router in fresh.routers), default=None)
+    rows = stored.get("routers") or () if single is not None else ()
+    return {
+        ("routers", row["router"], "gain"): row["accuracy"] - single
+        for row in rows
+        if row["router"] not in fitted
+    }
+
+
+def _shown(part: str, name: str, column: str) -> str:
+    return f"{column} of {name}" if name and column != "value" else name or column
+
+
+def _not_made(evidence: Evidence, fitted: set[str], exact: bool) -> Callable[..., bool]:
+    """Whether a part of a certificate cannot be computed from what is there, or was not."""
     unknown = {"verdict", "words", "routers_reason"}
     unknown |= set() if exact else {"resamples"}
     unknown |= set() if fitted else {"folds"}
     unknown |= set() if evidence.rows("embeddings") else {"encoder"}
-    unknown |= {"test_in_train"} if len(evidence.withheld) else set()
+    withheld = len(evidence.withheld) > 0
+    unknown |= {"test_in_train"} if withheld else set()
 
     def left_out(part: str, name: str, column: str) -> bool:
         if not evidence.same_code:
-            known = column in (*_COUNTS, *_FIGURES) and part != "routers"
-            return not known or (part, name, column) not in told.keys() & made.keys()
+            return part == "routers" or column not in (*_COUNTS, *_FIGURES)
         if part == "routers":
             return column != "gain" and (name not in fitted or column not in _ALONE)
         # Options of questions are withheld with their text.
-        return part in unknown or (bool(len(evidence.withheld)) and "chance_corrected" in name)
+        return part in unknown or (withheld and "chance_corrected" in name)
 
-    wrong: list[str] = []
-    intervals: list[str] = []
-    compared = [leaf for leaf in {**told, **made} if not left_out(*leaf)]
-    for leaf in compared:
-        part, name, column = leaf
-        shown = f"{column} of {name}" if name and column != "value" else name or column
-        if leaf not in told or leaf not in made:
-            wrong.append(f"{shown} is not in both, expected what a certificate says")
-            continue
-        one, right = told[leaf], made[leaf]
-        if column in ("low", "high") and part != "routers":
-            low, high = (made[part, name, end] for end in ("low", "high"))
-            # A share of models moves by whole models.
-            step = 2 / fresh.n_models if name == "dominated_share" and not exact else 0.0
-            if not _near(one, right, low, high, exact, step):
-                intervals.append(f"{shown} {one!r}, expected {right!r}")
-        elif not (
-            not evidence.same_code and any(item in name for item in _BY_METHOD)
-        ) or not _roughly(one, right):
-            wrong += values([(shown, one, right)], 1e-6 if part == "routers" else CLOSE)
-    return wrong, intervals, len(compared)
+    return left_out
 
 
 def _near(one: Any, right: Any, low: Any, high: Any, exact: bool, step: float) -> bool:
@@ -190,7 +203,10 @@ def _near(one: Any, right: Any, low: Any, high: Any, exact: bool, step: float) -
     return isinstance(one, int | float) and abs(one - right) <= apart
 
 
-def _roughly(a: Any, b: Any) -> bool:
+def _roughly(name: str, a: Any, b: Any) -> bool:
+    """Whether a figure that depends on the code's version is near that of another one."""
+    if not any(item in name for item in _BY_METHOD):
+        return False
     if a is None or b is None:
         return True  # a version may have known it, or had a reason not to
     return isinstance(a, int | float) and abs(a - b) <= _ROUGHLY

@@ -196,10 +196,10 @@ def _splits(evidence: Evidence, made: Sequence[str]) -> Results:
         if name != settings.scheme and not any(fnmatchcase(name, item) for item in made)
     ]
     if unknown and not plugged:
-        says = [
+        strange = [
             f"{name!r}, expected {settings.scheme!r} or one that a rule makes" for name in unknown
         ]
-        yield contradiction("splits", len(unknown), len(schemes), "schemes are nobody's", says)
+        yield contradiction("splits", len(unknown), len(schemes), "schemes are nobody's", strange)
     if settings.scheme not in schemes or any(fnmatchcase(settings.scheme, item) for item in made):
         return
     if why := evidence.lacks("texts", "code"):

@@ -127,7 +127,8 @@ def same(a: Any, b: Any, close: float = CLOSE) -> bool:
         return len(a) == len(b) and all(same(x, y, close) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) or isinstance(b, float):
         numbers = isinstance(a, int | float) and isinstance(b, int | float)
-        return numbers and math.isclose(a, b, rel_tol=close, abs_tol=close)
+        equal = numbers and math.isclose(a, b, rel_tol=close, abs_tol=close)
+        return equal or (a != a and b != b)
     return bool(a == b)
 
 
@@ -169,8 +170,9 @@ def differing(
         one, right = (f'{side}.content."{column}"' for side in "sf")
         equal = f"{one} IS NOT DISTINCT FROM {right}"
         if str(kind) in ("FLOAT", "DOUBLE"):
-            near = f"{CLOSE} * greatest(abs({one}), abs({right}), 1)"
-            equal = f"({equal} OR coalesce(abs({one} - {right}) <= {near}, false))"
+            near = f"abs({one} - {right}) <= {CLOSE} * greatest(abs({one}), abs({right}), 1)"
+            near += f" AND isfinite({one} + {right})"  # DuckDB says that NaN <= NaN
+            equal = f"({equal} OR coalesce({near}, false))"
         other += [] if column in key else [f"NOT ({equal})"]
     names = ", ".join(f'"{name}"' for name in key)
     side = f"SELECT {names or 'row_number() OVER () AS place'}, 1 AS there, t AS content FROM"

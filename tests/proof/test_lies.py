@@ -132,7 +132,10 @@ def test_the_command_prints_three_lists_and_exits_3_on_a_contradiction(
     assert run(["verify", str(demo_release), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["findings"] == []
-    assert any("labels are what the recipe's policy makes of the verdicts" in line for line in told["proved"])
+    assert any(
+        "labels are what the recipe's policy makes of the verdicts" in line
+        for line in told["proved"]
+    )
     assert told["consistent"]
     assert any(line.startswith("responses: that these models gave") for line in told["believed"])
     assert run(["verify", str(demo_release)]) == 0
