@@ -83,6 +83,7 @@ def certificate_of_tables(evidence: Evidence) -> Results:
         yield contradiction("certificate", 1, 1, "certificates cannot be computed", [str(error)])
         return
     says = "what labels, costs and splits give"
+    says += f" ({len(fresh.routers)} reference routers fitted again)" if fresh.routers else ""
     says += "" if evidence.same_code else "; those that depend on the code's version roughly"
     yield from agree("certificate", "figures", says, of, wrong, "figures.certify.certificate")
     if exact or intervals:
@@ -232,4 +233,6 @@ def _verdict(evidence: Evidence, stored: Mapping[str, Any], fresh: Certificate) 
     ]
     wrong = [f"{item} by its own figures" for item in values(told)]
     says = "what the rule makes of the certificate's figures"
-    yield from agree("certificate", "words", says, len(told), wrong, "figures.certify.verdict")
+    yield from agree(
+        "certificate", "words of the verdict", says, len(told), wrong, "figures.certify.verdict"
+    )
