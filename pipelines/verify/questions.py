@@ -163,8 +163,8 @@ def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
         for digest, name in files.items()
         if digest not in hashes
     ]
-    says = f"those in {folder} by their SHA-256"
-    yield from agree("images", "files of images", says, len(files), lost)
+    says = f"files in {folder} with the stated SHA-256"
+    yield from agree("images", "images", says, len(files), lost)
 
 
 def _state(folder: Path, name: str | None) -> str:
