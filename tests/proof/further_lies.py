@@ -320,7 +320,7 @@ SWITCHED_OFF: Cases = {
         "recipe", "`pool` is missing",
     ),
     "stages without figures": (
-        fact(without_stages), "manifest", "the stage 'ingest' has no figures",
+        fact(without_stages), "manifest", "the stage 'audit' has no figures",
     ),
     "no splits": (without_tables("splits"), "certificate", "no split into train and test"),
     "no verdicts": (without_tables("verdicts"), "labels", "no response and no verdict"),
