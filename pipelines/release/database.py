@@ -7,7 +7,7 @@ of them is a view with ids, so that nobody needs to know the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.pipelines.common.files import sha256
-from routeyard.pipelines.common.sql import LOCKED, head_of, quoted
+from routeyard.pipelines.common.sql import head_of, quoted
 from routeyard.pipelines.release.checks import SAME_CODE, release_checks, stated, views_of
 from routeyard.pipelines.release.derived_tables import SUMMARIES, numbered
-from routeyard.pipelines.release.manifest import Content, Contents, combine
+from routeyard.pipelines.release.manifest import Contents
 from routeyard.pipelines.release.tables import (
     ADD_ONS,
     IN_DATABASE,
@@ -122,8 +122,6 @@ VIEWS = statements(Path(__file__).with_name("views.sql"))
 _TABLES = {
     name: VIEWS.pop(f"numbered_{name}") for name in ("queries", "models", "splits", "labels")
 }
-#: Rows that are read and hashed at a time.
-_BATCH = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,43 +246,3 @@ def comment(connection: Any, name: str, kind: str) -> None:
     for column in (item for item in contract.columns if item.name in there):
         says = column.full_description + (f" [{column.unit}]" if column.unit else "")
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(says)}')
-
-
-def database_content(path: Path, names: Iterable[str]) -> tuple[str, dict[str, str]]:
-    """Fingerprint of the file's content, and of each table in it.
-
-    Only of a file that holds the release's own definitions: its views are evaluated.
-    """
-    import duckdb
-
-    result: dict[str, str] = {}
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
-        for name in names:
-            contract = CONTRACTS[name]
-            digest = Content(contract.schema)
-            order = ", ".join(f'"{column}"' for column in order_of(contract))
-            for part_of in _in_parts(connection, name):
-                rows = connection.sql(f"{part_of} ORDER BY {order}")
-                for batch in rows.to_arrow_reader(_BATCH):
-                    part = pa.Table.from_batches([batch])
-                    digest.update(contract.conform(part, where=str(path)))
-            result[name] = digest.hexdigest()
-    return combine(result), result
-
-
-def _in_parts(connection: Any, name: str) -> list[str]:
-    """SQL of parts of a table that follow each other; only one at a time is sorted in memory."""
-    if name == "labels":  # by model, as the release is
-        models = connection.execute("SELECT model_id FROM models ORDER BY ALL").fetchall()
-        return [f"SELECT * FROM labels WHERE model_id = {quoted(m)}" for (m,) in models]
-    numbers = "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'numbered'"
-    if name != "queries" or not connection.execute(numbers).fetchall():
-        return [f'SELECT * FROM "{name}"']
-    ((count,),) = connection.execute("SELECT count(*) FROM queries").fetchall()
-    edges = range(_BATCH, count, _BATCH)
-    # The first and the last part hold what has a number that no row should have.
-    below = [f"query_no < {edge}" for edge in edges] + ["true"]
-    above = ["true"] + [f"query_no >= {edge}" for edge in edges]
-    parts = [f"({a}) AND ({b})" for a, b in zip(above, below, strict=True)]
-    parts[0] += " OR query_no IS NULL"
-    return [f"{VIEWS['queries']} WHERE {part}" for part in parts]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from routeyard.pipelines.common.errors import RouteyardError
 from routeyard.pipelines.curate import RULES
@@ -19,9 +17,10 @@ from routeyard.pipelines.curate.split import split
 from routeyard.pipelines.verify.evidence import (
     Evidence,
     Results,
+    agree,
+    among,
     contradiction,
     not_run,
-    proved,
     rows,
     values,
 )
@@ -88,10 +87,8 @@ def rules_again(evidence: Evidence) -> Results:
 def _not_again(evidence: Evidence, place: int) -> str:
     """Why a rule cannot be applied to what the release holds; empty where it can."""
     assert evidence.curation is not None
-    if not evidence.same_code:
-        return evidence.other_code
-    if len(evidence.withheld):
-        return "texts are withheld"
+    if why := evidence.lacks("code", "texts"):
+        return why
     later = {f"curate.{rule.rule}" for rule in evidence.curation[place + 1 :]}
     removed = evidence.table("removals", ["stage", "entity"]).to_pylist()
     if later & {row["stage"] for row in removed if row["entity"] in ("query", "model")}:
@@ -110,43 +107,29 @@ def _applied(evidence: Evidence, place: int, rule: CurationRule) -> Results:
         parameters["entailment"] = _DECIDERS[str(parameters.get("backend", "equivalence"))]()
         parameters["self_assessment"] = False
     made: Curated = RULES.get(rule.rule).apply(tables, **parameters)
-    compared = 0
-    fresh_tables = {**made.added, "removals": made.removed} if whole else made.added
-    for name, fresh in fresh_tables.items():
+    says = f"what the recipe's rule {rule.rule!r} makes"
+    says += "" if whole else f" (a sample of {tables['queries'].num_rows:,} questions)"
+    sound = True
+    for name, fresh in {**made.added, **({"removals": made.removed} if whole else {})}.items():
         if name == "splits":
             evidence.schemes |= set(fresh.column("scheme").to_pylist())
         stored, fresh = _own(evidence, name, fresh, tables, rule.rule)
-        without = ["self_assessment"] if name == "signals" else []
         contract = CONTRACTS[name]
         fresh = contract.conform(fresh, where=name)
-        bad, examples = rows(stored, fresh, contract.key, without)
-        compared += fresh.num_rows
-        if bad:
-            what = f"rows differ from what the recipe's rule {rule.rule!r} makes"
-            yield contradiction(name, bad, max(bad, fresh.num_rows), what, examples)
-            compared = -1 << 62
+        without = ["self_assessment"] if name == "signals" else []
+        wrong = rows(stored, fresh, contract.key, without)
+        covers = [column for column in fresh.column_names if column not in without]
+        sound = sound and not wrong[0]
+        kept = covers if name in _OWN else ()
+        yield from agree(name, "rows", says, fresh.num_rows, wrong, *kept)
     if whole:
         figures = _figures(evidence, place)
-        wrong = list(
-            values(
-                (n, figures.get(n), item)
-                for n, item in json.loads(json.dumps(made.figures)).items()
-            )
-        )
-        if wrong:
-            what = f"figures of the rule {rule.rule!r} differ from those of the tables"
-            yield contradiction("figures.curate", len(wrong), len(made.figures), what, wrong)
-    if compared > 0:
-        how = "" if whole else f" (a sample of {tables['queries'].num_rows:,} questions)"
+        made_figures = json.loads(json.dumps(made.figures))
+        differ = list(values((n, figures.get(n), item) for n, item in made_figures.items()))
+        sound = sound and not differ
+        yield from agree("figures.curate", "figures", says, len(made_figures), differ)
+    if sound:
         evidence.applied.add(rule.rule)
-        says = f"{compared:,} rows are what the rule {rule.rule!r} makes{how}"
-        covers = [
-            f"{name}.{column}"
-            for name, table in fresh_tables.items()
-            for column in table.column_names
-            if name in _OWN and column != "self_assessment"
-        ]
-        yield proved(", ".join(made.added), says, *covers)
 
 
 def _read(evidence: Evidence, place: int, rule: CurationRule) -> tuple[dict[str, pa.Table], bool]:
@@ -155,23 +138,21 @@ def _read(evidence: Evidence, place: int, rule: CurationRule) -> tuple[dict[str,
     names = ("queries", "models", *_AGAIN[rule.rule])
     earlier = [item.rule for item in evidence.curation[:place]]
     queries = evidence.whole("queries")
-    whole = True
     wanted = [str(rule.parameters.get(side)) for side in ("strong", "weak")]
     answers = len(wanted) * evidence.samples * queries.num_rows
-    if rule.rule == "preference" and not evidence.full and answers > _ANSWERS:
-        drawn = np.random.Generator(np.random.PCG64(evidence.seed))
-        rows_ = np.sort(drawn.choice(queries.num_rows, min(_QUESTIONS, queries.num_rows), False))
-        queries, whole = queries.take(pa.array(rows_)), False
+    if rule.rule == "preference" and answers > _ANSWERS:
+        queries = evidence.some(queries, _QUESTIONS)
+    whole = queries.num_rows == evidence.rows("queries")
     tables = {"queries": queries}
     for name in names[1:]:
         if name == "duplicates" and ("dedup" not in earlier or not evidence.rows(name)):
             continue
         table = evidence.whole(name)
         if "model_id" in table.column_names and "pseudo_specialists" not in earlier:
-            table = _among(table, "model_id", evidence.real)
+            table = among(table, "model_id", evidence.real)
         if rule.rule == "preference" and name != "models":
-            table = _among(table, "model_id", pa.array(wanted))
-            table = _among(table, "query_id", queries.column("query_id"))
+            table = among(table, "model_id", pa.array(wanted))
+            table = among(table, "query_id", queries.column("query_id"))
         tables[name] = table
     return tables, whole
 
@@ -183,19 +164,12 @@ def _own(
     stored = evidence.whole(name)
     if name in tables:  # the rule extends it: what it was given is left out of both
         before = tables[name].column("model_id")
-        return _among(stored, "model_id", before, False), _among(fresh, "model_id", before, False)
+        return among(stored, "model_id", before, False), among(fresh, "model_id", before, False)
     if name == "removals":
-        return _among(stored, "stage", pa.array([f"curate.{rule}"])), fresh
+        return among(stored, "stage", pa.array([f"curate.{rule}"])), fresh
     if "scheme" in stored.column_names:
-        return _among(stored, "scheme", fresh.column("scheme")), fresh
-    return _among(stored, "query_id", tables["queries"].column("query_id")), fresh
-
-
-def _among(table: pa.Table, column: str, names: Any, inside: bool = True) -> pa.Table:
-    if isinstance(names, pa.ChunkedArray):
-        names = names.combine_chunks()
-    there = pc.is_in(table.column(column), value_set=names)
-    return table.filter(there if inside else pc.invert(there))
+        return among(stored, "scheme", fresh.column("scheme")), fresh
+    return among(stored, "query_id", tables["queries"].column("query_id")), fresh
 
 
 def _figures(evidence: Evidence, place: int) -> Mapping[str, Any]:
@@ -222,47 +196,34 @@ def _splits(evidence: Evidence, made: Sequence[str]) -> Results:
         if name != settings.scheme and not any(fnmatchcase(name, item) for item in made)
     ]
     if unknown and not plugged:
-        says = [
+        strange = [
             f"{name!r}, expected {settings.scheme!r} or one that a rule makes" for name in unknown
         ]
-        yield contradiction("splits", len(unknown), len(schemes), "schemes are nobody's", says)
+        yield contradiction("splits", len(unknown), len(schemes), "schemes are nobody's", strange)
     if settings.scheme not in schemes or any(fnmatchcase(settings.scheme, item) for item in made):
         return
-    if len(evidence.withheld):
-        yield not_run("splits", f"scheme {settings.scheme!r} made again", "texts are withheld")
-    elif not evidence.same_code:
-        yield not_run("splits", f"scheme {settings.scheme!r} made again", evidence.other_code)
-    else:
-        own = _among(stored, "scheme", pa.array([settings.scheme]))
-        yield from _split_again(evidence, settings, own)
-
-
-def _model_schemes(evidence: Evidence) -> Iterator[str]:
-    assert evidence.curation is not None
-    if not any(rule.rule == "unseen_models" for rule in evidence.curation):
-        return  # `recipe_of_release` says that no rule makes the table
-    usual = {
-        str(rule.parameters.get("scheme", "unseen_models"))
-        for rule in evidence.curation
-        if rule.rule == "unseen_models"
-    }
-    there = evidence.table("model_splits", ["scheme"]).column("scheme").to_pylist()
-    yield from sorted(set(there) - usual)
-
-
-def _split_again(evidence: Evidence, settings: Any, own: pa.Table) -> Results:
+    if why := evidence.lacks("texts", "code"):
+        yield not_run("splits", f"scheme {settings.scheme!r} made again", why)
+        return
+    own = among(stored, "scheme", pa.array([settings.scheme]))
     duplicates = evidence.whole("duplicates") if evidence.rows("duplicates") else None
     try:
-        made = split(evidence.whole("queries"), duplicates, **settings.model_dump())
+        made_again = split(evidence.whole("queries"), duplicates, **settings.model_dump())
     except RouteyardError as error:
         yield contradiction("splits", 1, 1, "schemes cannot be made again", [error.what])
         return
-    bad, examples = rows(own, made, ("query_id",))
-    if bad:
-        what = f"questions of scheme {settings.scheme!r} are not where the recipe's split puts them"
-        yield contradiction("splits", bad, max(bad, made.num_rows), what, examples)
-    else:
-        schemes = set(evidence.table("splits", ["scheme"]).column("scheme").to_pylist())
-        covers = [] if schemes - evidence.schemes - {settings.scheme} else ["split"]
-        says = f"scheme {settings.scheme!r} follows from ids, seed and shares"
-        yield proved("splits", says, *covers)
+    says = f"where the recipe's split puts them (scheme {settings.scheme!r})"
+    covers = [] if {*schemes} - evidence.schemes - {settings.scheme} else ["split"]
+    wrong = rows(own, made_again, ("query_id",))
+    yield from agree("splits", "questions", says, made_again.num_rows, wrong, *covers)
+
+
+def _model_schemes(evidence: Evidence) -> list[str]:
+    usual = {
+        str(rule.parameters.get("scheme", "unseen_models"))
+        for rule in evidence.curation or ()
+        if rule.rule == "unseen_models"
+    }
+    there = evidence.table("model_splits", ["scheme"]).column("scheme").to_pylist()
+    # Without such a rule a check of the release says that no rule makes the table.
+    return sorted(set(there) - usual) if usual else []

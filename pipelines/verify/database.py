@@ -6,17 +6,14 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import read_text, sha256
-from routeyard.pipelines.common.sql import LOCKED, runner
+from routeyard.pipelines.common.sql import MEMORY, lock, quoted, runner
 from routeyard.pipelines.common.untrusted import RELEASED, physical_memory, reading
 from routeyard.pipelines.release.build import RenderCard
 from routeyard.pipelines.release.checks import (
@@ -28,10 +25,9 @@ from routeyard.pipelines.release.checks import (
 from routeyard.pipelines.release.database import (
     after,
     checksum_of,
-    database_content,
     write_database,
 )
-from routeyard.pipelines.release.derived_tables import NUMBERED, SUMMARIES, columns_of, derive
+from routeyard.pipelines.release.derived_tables import columns_of, derive
 from routeyard.pipelines.release.manifest import (
     MANIFEST,
     Contents,
@@ -42,7 +38,8 @@ from routeyard.pipelines.release.manifest import (
     read_manifest,
 )
 from routeyard.pipelines.release.storage import check_signature
-from routeyard.pipelines.release.tables import IN_DATABASE, LARGE, ROWS_PER_GROUP, ordered
+from routeyard.pipelines.release.tables import IN_DATABASE, LARGE, ordered
+from routeyard.pipelines.verify.evidence import differing, rows
 from routeyard.pipelines.verify.files import check_files, check_seal
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.errors import ContractError, RecipeError
@@ -156,15 +153,7 @@ def check_own_checks(release: Path, manifest: Manifest, readable: set[str]) -> I
         yield Finding("checks", FILE, "is not the text of the checks that a release carries")
 
 
-# Derives outcomes, wide matrix and summaries of a release once more, and compares.
-
-
-def derived_again(tables: Tables, folder: Path) -> bool:
-    """Whether outcomes, wide matrix and summaries could be made again, into a folder."""
-    if not {"queries", "models", "labels", "splits"} <= tables.keys():
-        return False
-    derive(tables, folder)
-    return True
+# Outcomes, wide matrix and summaries of a release, made once more and compared.
 
 
 def check_derived(
@@ -175,6 +164,8 @@ def check_derived(
     Args:
         fresh: Folder with the same files, made again.
     """
+    import duckdb
+
     made = {path.relative_to(fresh).as_posix() for path in fresh.rglob("*.parquet")}
     split = {name for name in manifest.files if name.startswith(f"{FOLDER}/")}
     for name in sorted(split - made):
@@ -183,43 +174,20 @@ def check_derived(
         if name not in manifest.files:
             yield Finding("file", name, "is missing")
         elif name in readable and sha256(fresh / name) != manifest.files[name].sha256:
-            yield from _says_otherwise(release, fresh, name)
+            # Another library writes other bytes of the same values.
+            one, right = StoredTable(release / name), StoredTable(fresh / name)
+            try:
+                equal = one.column_names == right.column_names
+                bad, examples = rows(one, right) if equal else (1, ["its columns"])
+            except (OSError, ValueError, pa.ArrowException, duckdb.Error) as error:
+                yield Finding("parquet", name, f"cannot be read: {first_line(error)}")
+                continue
+            if bad:
+                says = f"says something else than labels and responses, e.g. {examples[0]}"
+                yield Finding("content", name, says)
 
 
-def _says_otherwise(release: Path, fresh: Path, name: str) -> Iterator[Finding]:
-    """A finding where other bytes are other values, too: another library writes other bytes."""
-    try:
-        with pq.ParquetFile(release / name) as file, pq.ParquetFile(fresh / name) as right:
-            sizes = [item.metadata.num_rows for item in (file, right)]
-            pairs = zip(*(f.iter_batches(ROWS_PER_GROUP) for f in (file, right)), strict=False)
-            equal = sizes[0] == sizes[1] and all(
-                same_values(*(pa.Table.from_batches([item]) for item in pair)) for pair in pairs
-            )
-    except (OSError, ValueError, pa.ArrowException) as error:
-        yield Finding("parquet", name, f"cannot be read: {first_line(error)}")
-        return
-    if not equal:
-        yield Finding("content", name, "says something else than labels and responses")
-
-
-def same_values(table: pa.Table, expected: pa.Table) -> bool:
-    """Equal values in equal order; sums may differ in their last digits."""
-    if (table.num_rows, table.column_names) != (expected.num_rows, expected.column_names):
-        return False
-    for name in table.column_names:
-        a, b = table.column(name), expected.column(name)
-        if a.null_count != b.null_count:
-            return False
-        if pa.types.is_floating(b.type):
-            x, y = (v.to_numpy(zero_copy_only=False) for v in (a, b))
-            if not np.allclose(x, y, rtol=1e-9, atol=0, equal_nan=True):
-                return False
-        elif not a.cast(b.type).equals(b):
-            return False
-    return True
-
-
-# The `.duckdb` file: every object in it, none of them run.
+# The `.duckdb` file: every object in it, none of them run, and the rows of its tables.
 
 #: What a database can hold: kind of object → where DuckDB lists it, its name, and what is compared
 #: of it beside comment and tags.
@@ -244,16 +212,13 @@ Objects = dict[tuple[str, str, str], tuple[Any, ...]]
 
 
 def check_database(
-    release: Path,
-    manifest: Manifest,
-    tables: Mapping[str, pa.Table | StoredTable],
-    fresh: Path | None = None,
+    release: Path, manifest: Manifest, tables: Tables, fresh: Path | None = None
 ) -> Iterator[Finding]:
-    """Findings in the database; a view or a macro of a stranger is read, never evaluated.
+    """Findings in the database: it is written again and compared, and nothing in it is run.
 
     Args:
-        tables: The release's tables that were read; only their rows are counted here.
-        fresh: Folder with the summaries, made again.
+        tables: The release's tables that were read.
+        fresh: Folder with the summaries, made again; without it no rows are compared.
     """
     name = manifest.database.file
     path = release / name
@@ -262,23 +227,30 @@ def check_database(
             yield Finding("file", name, "is missing")
         return
     yield from _checksum(path)
-    held = [table for table in manifest.database.tables if table in CONTRACTS]
     for table in manifest.database.tables:
         if table not in manifest.tables:
             yield Finding("database", name, f"the manifest lists a table {table!r} of no file")
+    card = _text(release / "README.md")
+    whole = fresh is not None and {*IN_DATABASE} <= tables.keys()
+    given = {
+        table: tables[table]
+        if whole or (table == "models" and table in tables)
+        else contract.empty()
+        for table, contract in ((table, CONTRACTS[table]) for table in IN_DATABASE)
+    }
+    left_out = {*(() if card else ("card",)), *(() if "models" in tables else ("matrix",))}
     try:
-        rows = {table: tables[table].num_rows for table in held if table in tables}
-        with reading(path, RELEASED) as (worker, _, limits):
-            # Its tables are sorted: within the machine's memory, or on the disk.
-            limits = replace(limits, memory=physical_memory(), file_size=1 << 50)
-            about = manifest.model_dump_json()
-            summaries = str((fresh / NUMBERED).absolute()) if fresh else ""
-            models = columns_of(tables["models"], ["model_id"]) if "models" in tables else None
-            names = models.column("model_id").to_pylist() if models else None
-            card = _text(release / "README.md")
-            full = str(path.absolute())
-            arguments = (full, about, held, rows, names, card, summaries)
-            faults = worker.call(compare, *arguments, limits=limits)
+        with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder:
+            if not whole or fresh is None:
+                fresh = Path(folder)
+                derive(given, fresh)
+            right = Path(folder, "right.duckdb")
+            write_database(given, right, fresh, stated_text(manifest), card)
+            same_code = manifest.code_version == code_version()
+            with reading(path, RELEASED) as (worker, _, limits):
+                limits = replace(limits, memory=physical_memory())
+                arguments = (str(path.absolute()), str(right), whole, same_code, sorted(left_out))
+                faults = worker.call(compare, *arguments, limits=limits)
     except (SourceError, OSError) as error:
         faults = [first_line(error)]
     for says in faults:
@@ -295,74 +267,36 @@ def _checksum(path: Path) -> Iterator[Finding]:
         yield Finding("file", path.name, f"has another SHA-256 than {checksum.name} says")
 
 
-def compare(
-    path: str,
-    manifest: str,
-    held: list[str],
-    rows: dict[str, int],
-    models: list[str] | None,
-    card: str,
-    summaries: str = "",
-) -> list[str]:
+def compare(path: str, right: str, rows: bool, same_code: bool, left_out: list[str]) -> list[str]:
     """What a database holds that it should not, or lacks; called in the limited process.
 
     Args:
-        manifest: Its JSON.
-        held: Tables of contracts that the manifest lists in the database.
-        rows: Table → rows of its Parquet file.
-        models: Ids of the models; None where they cannot be read.
-        card: Text of the card; empty where it cannot be read.
-        summaries: Folder of the summaries, made again; empty without any.
+        right: The same database, written again.
+        rows: Compare the rows of all tables, not only of those that keep what a release states.
+        same_code: The same version of the code describes columns in the same words.
+        left_out: Objects that cannot be compared.
     """
+    import duckdb
+
     try:
-        stated = Manifest.model_validate_json(manifest)
-        results = list(_compare(Path(path), stated, held, rows, models, card))
-        return results or list(_summaries(Path(path), Path(summaries)) if summaries else ())
+        with duckdb.connect() as connection:
+            for name, file in (("found", path), ("expected", right)):
+                connection.execute(f"ATTACH {quoted(file)} AS {name} (READ_ONLY)")
+            lock(connection, MEMORY)
+            objects_of = [
+                {
+                    key: value if same_code else value[:-2]
+                    for key, value in objects(connection, name).items()
+                    if key[2] not in left_out
+                }
+                for name in ("found", "expected")
+            ]
+            # A stranger's definitions are read, never evaluated.
+            return [*_differences(*objects_of)] or [*_other_rows(connection, rows, left_out)]
     except MemoryError:
         raise
     except Exception as error:  # DuckDB raises anything over a damaged file
         return [f"cannot be read: {first_line(error)}"]
-
-
-def _compare(
-    path: Path,
-    manifest: Manifest,
-    held: list[str],
-    rows: Mapping[str, int],
-    models: list[str] | None,
-    card: str,
-) -> Iterator[str]:
-    import duckdb
-
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
-        result = objects(connection)
-    expected, stated = _defined(stated_text(manifest), tuple(models or ()), card)
-    if models is None:
-        result, expected = (
-            {k: v for k, v in o.items() if k[2] != "matrix"} for o in (result, expected)
-        )
-    if manifest.code_version != code_version():
-        # Another version may have described a column in other words.
-        result, expected = ({k: v[:-2] for k, v in o.items()} for o in (result, expected))
-    yield from (differences := list(_differences(result, expected)))
-    clean = not differences
-    if not clean:
-        return  # a stranger's definitions are read, never evaluated
-    yield from _told(path, stated, card)
-    for name, count in _counted(
-        path, {name: ("table", "numbered", name) in result for name in rows}
-    ):
-        if count != rows[name]:
-            clean = False
-            yield f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
-    if not clean:
-        return  # sorting rows without end would take memory without end
-    whole, each = database_content(path, held)
-    for name, content in each.items():
-        if name in manifest.tables and content != manifest.tables[name].content:
-            yield f"its table {name} differs from the Parquet file's"
-    if whole != manifest.database.content:
-        yield "its content has another fingerprint than the manifest says"
 
 
 def _differences(result: Objects, expected: Objects) -> Iterator[str]:
@@ -378,59 +312,20 @@ def _differences(result: Objects, expected: Objects) -> Iterator[str]:
         yield says
 
 
-def _told(path: Path, stated: Mapping[str, Any], card: str) -> Iterator[str]:
-    """Tables of what a release states that say something else than its manifest and card."""
-    import duckdb
-
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
-        for name, told in _stated(connection).items():
-            if told != stated[name] and (card or name != "card"):
-                yield f"its stated.{name} is not what manifest and card say"
-
-
-def _counted(path: Path, by_number: Mapping[str, bool]) -> Iterator[tuple[str, int]]:
-    """Rows of tables, of those by number in the schema `numbered`."""
-    import duckdb
-
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
-        for name, numbers in by_number.items():
-            table = f"numbered.{name}" if numbers else f'"{name}"'
-            yield name, int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
-
-
-def _summaries(path: Path, fresh: Path) -> Iterator[str]:
-    """Summaries of a database with the release's own definitions, against those made again."""
-    import duckdb
-
-    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
-        for name in SUMMARIES:
-            expected = pq.read_table(fresh / f"{name}.parquet")
-            # One row more says that there are too many.
-            rows = connection.sql(f"FROM numbered.{name} LIMIT {expected.num_rows + 1}")
-            if not same_values(rows.to_arrow_table(), expected):
-                yield f"its numbered.{name} does not add up"
-
-
-@cache  # for one who verifies several times
-def _defined(manifest: str, models: tuple[str, ...], card: str) -> tuple[Objects, dict[str, Any]]:
-    """What a release's database defines, and what it states of manifest and card."""
-    import duckdb
-
-    tables = {name: CONTRACTS[name].empty() for name in IN_DATABASE}
-    pool = [{"model_id": model, "kind": "real", "simulated": False} for model in models]
-    tables["models"] = CONTRACTS["models"].from_rows(pool)
-    with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder:
-        path = Path(folder, "empty.duckdb")
-        derive(tables, Path(folder))
-        write_database(tables, path, Path(folder), manifest, card)
-        with duckdb.connect(str(path), read_only=True) as fresh:
-            return objects(fresh), _stated(fresh)
-
-
-def _stated(connection: Any) -> dict[str, Any]:
-    """The rows of the tables that keep what a release states."""
-    names = ("manifest", "counts", "card")
-    return {name: connection.execute(f"FROM stated.{name}").fetchall() for name in names}
+def _other_rows(connection: Any, whole: bool, left_out: list[str]) -> Iterator[str]:
+    """Tables of a database with a release's own definitions that hold other rows."""
+    listed = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'expected'"
+    for schema, name in connection.sql(f"{listed} ORDER BY ALL").fetchall():
+        if name in left_out or not (whole or schema == "stated"):
+            continue
+        one, right = (f'{database}."{schema}"."{name}"' for database in ("found", "expected"))
+        counts = f"SELECT (SELECT count(*) FROM {one}), (SELECT count(*) FROM {right})"
+        ((there, of),) = connection.sql(counts).fetchall()
+        if there != of:  # rows without end would take time without end
+            yield f"its table {schema}.{name} has {there:,} rows, expected {of:,}"
+        elif (found := differing(connection, one, right))[0]:
+            says = "of the release" if schema != "stated" else "of manifest and card"
+            yield f"its table {schema}.{name} is not that {says}: {found[1][0]:.300}"
 
 
 def _text(path: Path) -> str:
@@ -441,10 +336,9 @@ def _text(path: Path) -> str:
         return ""
 
 
-def objects(connection: Any) -> Objects:
+def objects(connection: Any, database: str) -> Objects:
     """(kind, schema, name) → definition, comment and tags of each object in a database."""
     result: Objects = {}
-    (database,) = connection.execute("SELECT current_database()").fetchone()
     for kind, (listed, called, compared) in _LISTED.items():
         about = "NULL, NULL" if kind == "constraint" else "comment, tags"
         sql = f"SELECT schema_name, {called}, {compared}, {about} FROM {listed}"
@@ -668,14 +562,14 @@ def unreadable(release: Path) -> list[Finding]:
 
 def _derived(run: Verification) -> Iterator[Finding]:
     """Findings in the database and in all that follows from labels and responses."""
-    whole = "responses" in run.tables or "responses" not in run.manifest.tables
+    needed = {"queries", "models", "labels", "splits", "responses"} & run.manifest.tables.keys()
+    if not {"queries", "models", "labels", "splits"} <= needed <= run.tables.keys():
+        yield from check_database(run.release, run.manifest, run.tables)
+        return
     with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as name:
-        fresh = Path(name)
-        if whole and derived_again(run.tables, fresh):
-            yield from check_derived(run.release, run.manifest, run.readable, fresh)
-            yield from check_database(run.release, run.manifest, run.tables, fresh)
-        else:
-            yield from check_database(run.release, run.manifest, run.tables)
+        derive(run.tables, Path(name))
+        yield from check_derived(run.release, run.manifest, run.readable, Path(name))
+        yield from check_database(run.release, run.manifest, run.tables, Path(name))
 
 
 #: Every check in order; a later one reads what the earlier ones found to be sound.

@@ -127,7 +127,8 @@ def same(a: Any, b: Any, close: float = CLOSE) -> bool:
         return len(a) == len(b) and all(same(x, y, close) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) or isinstance(b, float):
         numbers = isinstance(a, int | float) and isinstance(b, int | float)
-        return numbers and math.isclose(a, b, rel_tol=close, abs_tol=close)
+        equal = numbers and math.isclose(a, b, rel_tol=close, abs_tol=close)
+        return equal or (a != a and b != b)
     return bool(a == b)
 
 
@@ -139,48 +140,88 @@ def values(comparisons: Iterable[tuple[str, Any, Any]], close: float = CLOSE) ->
 
 
 def rows(
-    stored: pa.Table, fresh: pa.Table, key: Sequence[str], without: Sequence[str] = ()
+    stored: pa.Table | StoredTable,
+    fresh: pa.Table | StoredTable,
+    key: Sequence[str] = (),
+    without: Sequence[str] = (),
 ) -> tuple[int, list[str]]:
     """How many rows differ, are missing, or should not be there; a sentence for some of them.
 
     Args:
-        key: Columns that name a row.
+        key: Columns that name a row; without any, rows are compared in their order.
         without: Columns that are not compared.
     """
-    columns = [name for name in fresh.column_names if name not in without]
-    stored, fresh = stored.select(columns), fresh.select(columns)
-    if stored.equals(fresh):
-        return 0, []
-    other = ["s.query IS NULL", "f.query IS NULL"]
-    for column in (column for column in fresh.schema if column.name not in key):
-        item, right = (f'{side}.row."{column.name}"' for side in "sf")
-        same = f"{item} IS NOT DISTINCT FROM {right}"
-        if pa.types.is_floating(column.type):
-            near = f"{CLOSE} * greatest(abs({item}), abs({right}), 1)"
-            same = f"({same} OR coalesce(abs({item} - {right}) <= {near}, false))"
-        other.append(f"NOT ({same})")
-    names = ", ".join(f'"{name}"' for name in key)
-    side = "(SELECT {names}, 1 AS query, t AS row FROM {table} t)"
+    if isinstance(stored, pa.Table) and isinstance(fresh, pa.Table):
+        columns = [name for name in fresh.column_names if name not in without]
+        stored, fresh = stored.select(columns), fresh.select(columns)
+        if stored.equals(fresh):
+            return 0, []
     with runner(tables={"stored": stored, "fresh": fresh}) as run:
-        joined = " FULL JOIN ".join(
-            f"{side.format(names=names, table=table)} {table[0]}" for table in ("stored", "fresh")
-        )
-        result = run.connection.sql(
-            f"SELECT s.row AS one, f.row AS right_, count(*) OVER () AS n FROM {joined} "
-            f"USING ({names}) WHERE {' OR '.join(other)} ORDER BY {names} LIMIT {SHOWN}"
-        ).to_arrow_table()
-    examples = [_difference(row["one"], row["right_"], key) for row in result.to_pylist()]
+        return differing(run.connection, "stored", "fresh", key)
+
+
+def differing(
+    connection: Any, stored: str, fresh: str, key: Sequence[str] = ()
+) -> tuple[int, list[str]]:
+    """The same of two tables of a connection."""
+    empty = connection.sql(f"FROM {fresh} LIMIT 0")
+    other = ["s.there IS NULL", "f.there IS NULL"]
+    for column, kind in zip(empty.columns, empty.types, strict=True):
+        one, right = (f'{side}.content."{column}"' for side in "sf")
+        equal = f"{one} IS NOT DISTINCT FROM {right}"
+        if str(kind) in ("FLOAT", "DOUBLE"):
+            near = f"abs({one} - {right}) <= {CLOSE} * greatest(abs({one}), abs({right}), 1)"
+            near += f" AND isfinite({one} + {right})"  # DuckDB says that NaN <= NaN
+            equal = f"({equal} OR coalesce({near}, false))"
+        other += [] if column in key else [f"NOT ({equal})"]
+    names = ", ".join(f'"{name}"' for name in key)
+    side = f"SELECT {names or 'row_number() OVER () AS place'}, 1 AS there, t AS content FROM"
+    how = "FULL JOIN" if key else "POSITIONAL JOIN"
+    result = connection.sql(
+        f"SELECT {'0' if key else 'coalesce(s.place, f.place)'} AS place, s.content AS found, "
+        f"f.content AS expected, count(*) OVER () AS n FROM ({side} {stored} t) s "
+        f"{how} ({side} {fresh} t) f {f'USING ({names})' if key else ''} "
+        f"WHERE {' OR '.join(other)} ORDER BY {names or 'ALL'} LIMIT {SHOWN}"
+    ).to_arrow_table()
+    examples = [_difference(row, key) for row in result.to_pylist()]
     return (result.column("n")[0].as_py() if examples else 0), examples
 
 
-def _difference(row: Any, right: Any, key: Sequence[str]) -> str:
-    shown = "|".join(str((row or right)[name]) for name in key)
+def _difference(row: Mapping[str, Any], key: Sequence[str]) -> str:
+    found, right = row["found"], row["expected"]
+    names = [str((found or right)[name]) for name in key] or [f"row {row['place']}"]
+    shown = "|".join(names)
     if right is None:
         return f"{shown} is there, expected no such row"
-    if row is None:
+    if found is None:
         cells = {column: value for column, value in right.items() if column not in key}
         return f"{shown} is not there, expected {cells!r:.200}"
-    return f"{shown} has {'; '.join(values((c, row[c], right[c]) for c in right))}"
+    return f"{shown} has {'; '.join(values((c, found[c], right[c]) for c in right))}"
+
+
+def agree(
+    about: str, noun: str, says: str, of: int, wrong: tuple[int, list[str]] | list[str],
+    *covers: str, kind: Kind = "proved",
+) -> Results:  # fmt: skip
+    """A finding that rows or figures are not what they should be, or the claim that they are.
+
+    Args:
+        noun, says: "labels" and "what the policy makes of the verdicts".
+        wrong: How many differ and examples of them, or a sentence for each.
+    """
+    bad, examples = wrong if isinstance(wrong, tuple) else (len(wrong), wrong)
+    if bad:
+        yield contradiction(about, bad, max(bad, of), f"{noun} are not {says}", examples)
+    elif of or covers:
+        named = (name if "." in name else f"{about}.{name}" for name in covers)
+        yield ProofClaim(kind, about, f"{of:,} {noun} are {says}", tuple(named))
+
+
+def among(table: pa.Table, column: str, names: Any, inside: bool = True) -> pa.Table:
+    """Rows of a table that have one of these values, or none of them."""
+    names = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    there = pc.is_in(table.column(column), value_set=names)
+    return table.filter(there if inside else pc.invert(there))
 
 
 #: Answers whose verdicts are computed again without `--full`.
@@ -189,6 +230,18 @@ SAMPLE = 3_000
 SECTIONS = ("sources", "pool", "collect", "label")
 #: Errors of pydantic that another version of the schema explains: other keys, other words.
 _OF_A_VERSION = frozenset({"unknown_key", "extra_forbidden", "missing", "literal_error", "enum"})
+
+
+def _section(model: Any, content: Any) -> Any:
+    """A part of a recipe; keys that this code does not know make it unreadable."""
+    try:
+        return model.model_validate(content)
+    except (ValidationError, ValueError, TypeError):
+        return None
+
+
+def _part(name: str, model: Any, default: Any = None) -> cached_property[Any]:
+    return cached_property(lambda self: _section(model, self.recipe.get(name, default)))
 
 
 @dataclass
@@ -280,43 +333,45 @@ class Evidence:
             return [("", first_line(error), False)]
         return []
 
-    def unread(self, *sections: str) -> str:
-        """Why sections of the recipe cannot be used."""
-        absent = [name for name in sections if name not in self.recipe]
-        if absent:
-            return f"the recipe has no `{absent[0]}`"
-        says = [what for name, what, _ in self.faults if name in sections]
+    def unread(self, section: str) -> str:
+        """Why a section of the recipe cannot be used."""
+        if section not in self.recipe:
+            return f"the recipe has no `{section}`"
+        says = [what for name, what, _ in self.faults if name == section]
         if says:
             return f"the recipe does not validate: {says[0]}"
-        return f"this code cannot read the recipe's `{sections[0]}`"
+        return f"this code cannot read the recipe's `{section}`"
+
+    def lacks(self, *needs: str) -> str:
+        """Why something cannot be computed again; empty where it can.
+
+        Args:
+            needs: Sections of the recipe, `code` (this version of it), `texts` (of all
+                questions), `calls` (single ones, not an agent's).
+        """
+        lost = {
+            "code": "" if self.same_code else self.other_code,
+            "texts": "texts are withheld" if len(self.withheld) else "",
+            "calls": "an agent's requests hold what its tools gave back, and not all of them are "
+            "released" if self.has("steps") else "",
+        }  # fmt: skip
+        for need in needs:
+            if need not in lost and getattr(self, need) is None:
+                return self.unread(need)
+            if lost.get(need):
+                return lost[need]
+        return ""
 
     def figures(self, stage: str) -> Mapping[str, Any]:
         """Figures of a stage in the manifest; empty without any."""
         figure = self.manifest.figures.get(stage)
         return figure if isinstance(figure, Mapping) else {}
 
-    @cached_property
-    def label(self) -> Label | None:
-        """The recipe's policy as it was meant; None where this code cannot read it."""
-        try:
-            return Label.model_validate(self.recipe.get("label") or {})
-        except (ValidationError, ValueError, TypeError, AttributeError):
-            return None
-
-    @cached_property
-    def collect(self) -> Collect | None:
-        """The recipe's way to collect; None where it has none, or this code cannot read it."""
-        return _section(Collect, self.recipe["collect"]) if "collect" in self.recipe else None
-
-    @cached_property
-    def pool(self) -> Pool | None:
-        """The recipe's pool; None where it has none, or this code cannot read it."""
-        return _section(Pool, self.recipe["pool"]) if "pool" in self.recipe else None
-
-    @cached_property
-    def split(self) -> Split | None:
-        """The recipe's split; None where it has none, or this code cannot read it."""
-        return _section(Split, self.recipe["split"]) if "split" in self.recipe else None
+    #: Sections of the recipe; None where it has none, or this code cannot read it.
+    label = _part("label", Label, {})  # without one, the policy of every recipe
+    collect = _part("collect", Collect)
+    pool = _part("pool", Pool)
+    split = _part("split", Split)
 
     @cached_property
     def samples(self) -> int:
@@ -346,25 +401,27 @@ class Evidence:
         """What samples are drawn with."""
         return self.sampled.seed if self.sampled is not None else 0
 
+    def some(self, table: pa.Table, size: int) -> pa.Table:
+        """So many rows of a table, drawn with the seed; all of them with `full`."""
+        if self.full or table.num_rows <= size:
+            return table
+        drawn = np.random.Generator(np.random.PCG64(self.seed))
+        return table.take(pa.array(np.sort(drawn.choice(table.num_rows, size, False))))
+
     @cached_property
     def withheld(self) -> pa.Array:
         """Ids of the questions whose text the licence keeps back."""
-        queries = self.table("queries", ["query_id", "question"])
-        return (
-            queries.filter(pc.equal(queries.column("question"), WITHHELD))
-            .column("query_id")
-            .combine_chunks()
-        )
+        return self._ids("queries", "query_id", question=WITHHELD)
 
     @cached_property
     def real(self) -> pa.Array:
         """Ids of the models that are not injected."""
-        models = self.table("models", ["model_id", "kind"])
-        return (
-            models.filter(pc.equal(models.column("kind"), "real"))
-            .column("model_id")
-            .combine_chunks()
-        )
+        return self._ids("models", "model_id", kind="real")
+
+    def _ids(self, name: str, key: str, **is_: str) -> pa.Array:
+        ((column, value),) = is_.items()
+        table = self.table(name, [key, column])
+        return table.filter(pc.equal(table.column(column), value)).column(key).combine_chunks()
 
 
 @dataclass
@@ -401,11 +458,3 @@ class Sample:
     def table(self) -> pa.Table | None:
         """The drawn rows; None where none was read."""
         return pa.concat_tables(self.parts) if self.parts else None
-
-
-def _section(model: Any, content: Any) -> Any:
-    """A part of a recipe; keys that this code does not know make it unreadable."""
-    try:
-        return model.model_validate(content)
-    except (ValidationError, ValueError, TypeError):
-        return None

@@ -250,6 +250,9 @@ def check_seal(manifest: Manifest) -> Iterator[Finding]:
     timeless = combine({name: entry.content_without_times for name, entry in tables})
     if (manifest.content, manifest.content_without_times) != (contents, timeless):
         yield Finding("manifest", MANIFEST, "the content fingerprint is not that of its tables")
+    held = {name: entry.content for name, entry in tables if name in manifest.database.tables}
+    if manifest.database.content != combine(held):
+        yield Finding("manifest", MANIFEST, "the database's fingerprint is not that of its tables")
     yield from _names(manifest)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,11 +21,11 @@ from routeyard.pipelines.verify.evidence import (
     SAMPLE,
     Evidence,
     Results,
+    agree,
+    among,
     believed,
-    consistent,
     contradiction,
     not_run,
-    proved,
     rows,
 )
 from routeyard.schemas import CONTRACTS
@@ -43,23 +41,15 @@ def ids_of_questions(evidence: Evidence) -> Results:
     if not evidence.built:
         return
     queries = evidence.table("queries", ["query_id", "question", "choices", "references"])
-    there = pc.invert(pc.is_in(queries.column("query_id"), value_set=evidence.withheld))
-    queries = queries.filter(there)
-    wrong, seen = [], Counter[str]()
+    queries = among(queries, "query_id", evidence.withheld, False)
+    wrong = []
     for row in queries.to_pylist():
         content = (row["question"], row["choices"] or [], row["references"] or [])
-        first = query_id(*content, 0)
-        seen[first] += 1
-        if row["query_id"] == first:
-            continue
-        if all(row["query_id"] != query_id(*content, n) for n in range(1, _REPEATS)):
-            wrong.append(f"{row['query_id']}, expected {first}")
-    if wrong:
-        what = "ids are not the hash of their question, options and references"
-        yield contradiction("queries", len(wrong), queries.num_rows, what, wrong)
-    elif queries.num_rows:
-        says = f"{queries.num_rows:,} ids are the hashes of question, options and references"
-        yield proved("queries", says, *([] if len(evidence.withheld) else ["query_id"]))
+        if all(row["query_id"] != query_id(*content, n) for n in range(_REPEATS)):
+            wrong.append(f"{row['query_id']}, expected {query_id(*content, 0)}")
+    says = "the hash of their question, options and references"
+    covers = [] if len(evidence.withheld) else ["query_id"]
+    yield from agree("queries", "ids", says, queries.num_rows, wrong, *covers)
     if len(evidence.withheld):
         yield not_run("queries", f"ids of {len(evidence.withheld):,} questions", "no text is there")
 
@@ -68,54 +58,44 @@ def questions_of_sources(evidence: Evidence) -> Results:
     """Questions whose prompt, scorer, domain or task is not what their source says of all."""
     if not evidence.built:
         return
+    of = evidence.rows("queries")
     columns = ["query_id", "source", "question", "choices", "prompt", "scorer", "domain", "task"]
     queries = evidence.table("queries", columns)
-    hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
-    wrong, examples, prompts = 0, list[str](), 0
-    same = dict.fromkeys(("scorer", "domain", "task", "prompt"), 0)
-    for name in evidence.sources:
-        stated = _of_all(evidence, name)
-        instruction = stated.pop("instruction", None)
-        own = pc.equal(queries.column("source"), name)
-        questions = queries.filter(own)
-        expected = [(questions, c, [value] * questions.num_rows) for c, value in stated.items()]
-        if instruction is not None:
-            questions = queries.filter(pc.and_(own, pc.invert(hidden)))
-            same["prompt"] += questions.num_rows
-            if not evidence.full and questions.num_rows > SAMPLE:
-                drawn = np.random.Generator(np.random.PCG64(evidence.seed))
-                places = np.sort(drawn.choice(questions.num_rows, SAMPLE, False))
-                questions = questions.take(pa.array(places))
-            texts = (questions.column(column).to_pylist() for column in ("question", "choices"))
-            fresh = [uniform_prompt(q, c or [], instruction) for q, c in zip(*texts, strict=True)]
-            expected.append((questions, "prompt", fresh))
-            prompts += questions.num_rows
-        for stored, column, right in expected:
-            if column != "prompt":
-                same[column] += stored.num_rows
-            made = stored.select(["query_id"]).append_column(column, pa.array(right, pa.string()))
-            bad, some = rows(stored, made, ("query_id",))
-            wrong, examples = wrong + bad, examples + some
-    if wrong:
-        what = "columns differ from what the recipe says of their source"
-        yield contradiction("queries", wrong, queries.num_rows, what, examples)
-        return
-    for column in ("scorer", "domain", "task"):
-        if same[column]:
-            says = f"{column} of {same[column]:,} questions: what the recipe states of their source"
-            yield consistent("queries", says)
-    of = queries.num_rows
-    if prompts:
-        says = f"{prompts:,} prompts are made of question, options and instruction"
-        yield proved("queries", says, *(["prompt"] if same["prompt"] == of else []))
-    for column, count in same.items():
-        if count < of:
+    for column in ("scorer", "domain", "task", "prompt"):
+        wrong, examples, compared, left = 0, list[str](), 0, of
+        for name in evidence.sources:
+            stated = _of_all(evidence, name)
+            if column not in stated:
+                continue
+            asked = among(queries, "source", pa.array([name]))
+            if column == "prompt":
+                asked = among(asked, "query_id", evidence.withheld, False)
+            left -= asked.num_rows
+            if column == "prompt":
+                asked = evidence.some(asked, SAMPLE)
+                texts = (asked.column(c).to_pylist() for c in ("question", "choices"))
+                told = stated["prompt"]
+                made = [uniform_prompt(q, c or [], told) for q, c in zip(*texts, strict=True)]
+            else:
+                made = [stated[column]] * asked.num_rows
+            fresh = asked.select(["query_id"]).append_column(column, pa.array(made, pa.string()))
+            bad, some = rows(asked, fresh, ("query_id",))
+            wrong, examples, compared = wrong + bad, examples + some, compared + asked.num_rows
+        if column == "prompt":
+            says, covers = "made of question, options and instruction", [] if left else [column]
+            found = (wrong, examples)
+            yield from agree("queries", "prompts", says, compared, found, *covers)
+        else:
+            says = f"of the {column} that the recipe states of their source"
+            found = (wrong, examples)
+            yield from agree("queries", "questions", says, compared, found, kind="consistent")
+        if left:
             why = "the recipe states none for all of their source, or this code cannot read it"
-            yield not_run("queries", f"{column} of {of - count:,} questions", why)
+            yield not_run("queries", f"{column} of {left:,} questions", why)
 
 
 def _of_all(evidence: Evidence, name: str) -> dict[str, str]:
-    """Column → value that a source states for all of its questions, and its instruction."""
+    """Column → value that a source states for all of its questions; of prompts the instruction."""
     source = evidence.sources[name]
     fields = source.fields
     if fields is None or source.scorer is None:
@@ -127,14 +107,11 @@ def _of_all(evidence: Evidence, name: str) -> dict[str, str]:
         stated["domain"] = source.domain
     if not fields.task:
         stated["task"] = source.task or source.name
-    if not fields.prompt and evidence.same_code and not fields.scorer:
-        try:
-            instruction = source.instruction
-            stated["instruction"] = (
-                SCORERS.get(source.scorer).instruction if instruction is None else instruction
-            )
-        except RouteyardError:
-            pass  # a scorer of another package, or none
+    told = source.instruction
+    if told is None and source.scorer in SCORERS.targets:  # not of a package that is not here
+        told = SCORERS.get(source.scorer).instruction
+    if told is not None and evidence.same_code and not (fields.prompt or fields.scorer):
+        stated["prompt"] = told
     return stated
 
 
@@ -152,22 +129,22 @@ def images_of_questions(evidence: Evidence) -> Results:
         return
     bad, examples = rows(stored, expected, CONTRACTS["images"].key)
     images = stored.to_pylist()
-    named = pc.is_in(queries.column("query_id"), stored.column("query_id").combine_chunks())
-    marked = queries.filter(named).to_pylist()
+    marked = among(queries, "query_id", stored.column("query_id")).to_pylist()
     shown = {row["query_id"]: set(MARK.findall(row["prompt"])) for row in marked}
     unmarked = [
         f"{row['query_id']} has no mark of {row['image_id']}"
         for row in images
         if row["image_id"] not in shown.get(row["query_id"], ())
     ]
-    if bad := bad + len(unmarked):
-        what = "images are not those that the questions name and mark"
-        yield contradiction("images", bad, len(images), what, [*examples, *unmarked])
+    wrong = (bad + len(unmarked), [*examples, *unmarked])
+    yield from agree(
+        "images", "images", "those that the questions name and mark", len(images), wrong
+    )
+    if wrong[0]:
         return
-    yield proved("images", f"{len(images):,} images are those that the questions name and mark")
-    files = {row["sha256"]: row["reference"] for row in images if row["sha256"] is not None}
     if addresses := sum(row["sha256"] is None for row in images):
         yield believed("images", f"{addresses:,} addresses: what they lead to has no hash")
+    files = {row["sha256"]: row["reference"] for row in images if row["sha256"] is not None}
     if files:
         yield from _files(files, evidence.images)
 
@@ -186,11 +163,8 @@ def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
         for digest, name in files.items()
         if digest not in hashes
     ]
-    if lost:
-        what = f"images have no file with their SHA-256 in {folder}"
-        yield contradiction("images", len(lost), len(files), what, lost)
-    else:
-        yield proved("images", f"{len(files):,} files have the stated SHA-256")
+    says = f"files in {folder} with the stated SHA-256"
+    yield from agree("images", "images", says, len(files), lost)
 
 
 def _state(folder: Path, name: str | None) -> str:
@@ -206,62 +180,50 @@ def requests_of_recipe(evidence: Evidence) -> Results:
     collect = evidence.collect
     if not evidence.built or (collect is not None and collect.provider == "recorded"):
         return
-    if why := _cannot_be_made(evidence):
-        yield not_run("responses", "request hashes against the recipe", why)
+    check = "request hashes against the recipe"
+    if why := evidence.lacks("collect", "pool", "calls", "code"):
+        yield not_run("responses", check, why)
         return
     wrong, same, elsewhere = [], 0, 0
     try:
         for row, right in _compared(evidence):
-            if right:
-                same += 1
-            elif right is None:
-                elsewhere += 1
-            else:
+            same += right is True
+            elsewhere += right is None
+            if right is False:
                 wrong.append(f"{row['query_id']}|{row['model_id']}|{row['sample']}")
         wrong += _repeated(evidence) if elsewhere else ()
     except RouteyardError as error:
         yield contradiction("responses", 1, 1, "requests cannot be made again", [error.what])
         return
-    if wrong:
-        what = "requests are not what the recipe asks: other prompts, parameters or addresses"
-        yield contradiction("responses", len(wrong), same + len(wrong), what, wrong)
-    elif same:
-        says = f"{same:,} requests are of the recipe's prompts and parameters"
-        covers = () if elsewhere else ("request_hash",)
-        yield proved("responses", f"{says} (a sample, seed {evidence.seed})", *covers)
+    says = f"what the recipe asks: its prompts, parameters and addresses (seed {evidence.seed})"
+    covers = () if elsewhere else ("request_hash",)
+    yield from agree("responses", "requests", says, same, wrong, *covers)
     if elsewhere:
-        check = f"{elsewhere:,} of {elsewhere + same:,} request hashes against the recipe"
+        of = f"{elsewhere:,} of {elsewhere + same:,}"
         why = "they hold an address of the environment whose digest the manifest does not state"
-        yield not_run("responses", check, why)
-        says = f"what was asked in {elsewhere:,} of {elsewhere + same:,} sampled requests"
-        yield believed("responses", f"{says}: system message, parameters, prompt")
+        yield not_run("responses", f"{of} {check}", why)
+        says = f"what was asked in {of} sampled requests: system message, parameters, prompt"
+        yield believed("responses", says)
     if not (wrong or elsewhere or same):
-        yield not_run("responses", "request hashes against the recipe", "no sampled answer has one")
-
-
-def _cannot_be_made(evidence: Evidence) -> str:
-    """Why requests cannot be made again; empty where they can."""
-    if evidence.collect is None or evidence.pool is None:
-        return evidence.unread("collect" if evidence.collect is None else "pool")
-    if evidence.has("steps"):
-        return "those of an agent hold what its tools gave back"
-    return "" if evidence.same_code else evidence.other_code
+        yield not_run("responses", check, "no sampled answer has one")
 
 
 def _compared(evidence: Evidence) -> Iterator[tuple[dict[str, Any], bool | None]]:
     """Each sampled answer, and whether its request is the recipe's; None where nobody can know."""
     pool, collect = evidence.pool, evidence.collect
-    assert pool is not None
-    assert collect is not None
     queries, sample = evidence.whole("queries"), _sample(evidence)
     limit = evidence.figures("collect").get("reask_truncated")
     larger = limit if isinstance(limit, int) else None
     for model in pool.models:
-        rows = sample.filter(pc.equal(sample.column("model_id"), model.model_id)).to_pylist()
+        rows = among(sample, "model_id", pa.array([model.model_id])).to_pylist()
         asks, provider = ModelPrompts(queries, model, collect), provider_of(model, pool)
         stated = _stated(evidence, provider)
         hashed = list(_settings(model, provider, collect, stated, larger))
-        right: list[bool | None] = [_is_of(row, hashed, asks) for row in rows]
+        right: list[bool | None] = [
+            any(row["request_hash"] == item.request_hash(messages) for item in hashed)
+            for row in rows
+            for messages in [asks.messages(row["at"])]
+        ]
         if provider.id_in_environment and stated is None and not any(right):
             right = [None] * len(rows)
         yield from zip(rows, right, strict=True)
@@ -276,7 +238,6 @@ def _stated(evidence: Evidence, provider: Any) -> str | None:
 
 def _repeated(evidence: Evidence) -> Iterator[str]:
     """Models whose requests have fewer hashes than questions: two prompts have two hashes."""
-    assert evidence.pool is not None
     framed = {model.model_id for model in evidence.pool.models if model.prompt is not None}
     sample = _sample(evidence)
     prompts = evidence.table("queries", ["prompt"]).column("prompt").take(sample.column("at"))
@@ -297,11 +258,9 @@ def _sample(evidence: Evidence) -> pa.Table:
     if sample is None:
         return evidence.table("responses", columns).slice(0, 0)
     queries = evidence.table("queries", ["query_id"]).column("query_id").combine_chunks()
-    hidden = pc.is_in(sample.column("query_id"), value_set=evidence.withheld)
-    there = pc.and_(pc.invert(hidden), pc.is_valid(sample.column("request_hash")))
-    sample = sample.select(columns).filter(there)
+    sample = among(sample.select(columns), "query_id", evidence.withheld, False)
     sample = sample.append_column("at", pc.index_in(sample.column("query_id"), queries))
-    return sample.filter(pc.is_valid(sample.column("at")))
+    return sample.drop_null()
 
 
 def _settings(
@@ -314,8 +273,3 @@ def _settings(
             # A loopback server whose address the environment names is known by its name.
             settings = replace(settings, provider=stated or provider.name)
         yield settings
-
-
-def _is_of(row: dict[str, Any], hashed: list[RequestSettings], asks: ModelPrompts) -> bool:
-    messages = asks.messages(row["at"])
-    return any(row["request_hash"] == item.request_hash(messages) for item in hashed)

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from routeyard.pipelines.audit.metering import NEEDED, audit, names_of
 from routeyard.pipelines.common.pool import models_table
@@ -27,6 +25,8 @@ from routeyard.pipelines.verify.evidence import (
     Kind,
     ProofClaim,
     Results,
+    agree,
+    among,
     consistent,
     contradiction,
     not_run,
@@ -139,37 +139,31 @@ def manifest_of_recipe(evidence: Evidence) -> Results:
         if name in listed
         for key in _PASSED_ON
     ]
-    if wrong := list(values(compared)):
-        yield contradiction("manifest", len(wrong), len(compared), "entries differ", wrong)
-    if evidence.pool is None:
-        yield not_run("models", "prices and sizes of the recipe", evidence.unread("pool"))
-        return
-    yield from _recipe_models(evidence)
-
-
-def _recipe_models(evidence: Evidence) -> Results:
-    """Contradictions between `models` and the recipe's pool without what curation removed."""
-    assert evidence.pool is not None
-    try:
-        stated = models_table(evidence.pool)
-    except RouteyardError:
-        stated = MODELS.empty()
+    wrong = list(values(compared))
+    says = "what the recipe says of its sources"
+    yield from agree("manifest", "entries", says, len(compared), wrong, kind="consistent")
+    stated = _models_of(evidence)
     if not stated.num_rows:
-        yield not_run("models", "prices and sizes of the recipe", "no model is in both")
+        why = evidence.lacks("pool") or "no model is in both"
+        yield not_run("models", "prices and sizes of the recipe", why)
         return
     gone = evidence.table("removals", ["entity", "key"])
-    gone = gone.filter(pc.equal(gone.column("entity"), "model")).column("key")
-    there = evidence.table("models", stated.column_names)
-    there = there.filter(pc.is_in(there.column("model_id"), value_set=evidence.real))
-    removed = pc.is_in(stated.column("model_id"), value_set=gone.combine_chunks())
-    bad, examples = rows(there, stated.filter(pc.invert(removed)), ("model_id",))
+    gone = among(gone, "entity", pa.array(["model"])).column("key")
+    there = among(evidence.table("models", stated.column_names), "model_id", evidence.real)
+    bad, examples = rows(there, among(stated, "model_id", gone, False), ("model_id",))
     strange = sorted({*gone.to_pylist()} - {*stated.column("model_id").to_pylist()})
     examples += [f"{name} was removed, expected a model of the recipe's pool" for name in strange]
-    if bad := bad + len(strange):
-        what = "models differ from the recipe's pool"
-        yield contradiction("models", bad, max(bad, there.num_rows), what, examples)
-    else:
-        yield consistent("models", "prices, sizes and families are those of the recipe's pool")
+    wrong_rows = (bad + len(strange), examples)
+    says = "those of the recipe's pool, with their prices, sizes and families"
+    yield from agree("models", "models", says, there.num_rows, wrong_rows, kind="consistent")
+
+
+def _models_of(evidence: Evidence) -> pa.Table:
+    """The models of the recipe's pool; none where it cannot be read."""
+    try:
+        return MODELS.empty() if evidence.pool is None else models_table(evidence.pool)
+    except RouteyardError:
+        return MODELS.empty()
 
 
 # The metering audit against the answers: run once more, and compared with the manifest's.
@@ -183,65 +177,41 @@ _TEXTS = ("text", "logprobs")
 
 def metering_of_answers(evidence: Evidence) -> Results:
     """Contradictions between the metering audit in the manifest and one of the answers."""
-    if not evidence.built and "audit" not in evidence.manifest.figures:
+    stated = "audit" in evidence.manifest.figures
+    if not evidence.built and not stated:
         return
-    if why := _cannot_be_made(evidence):
+    why = (
+        evidence.lacks("collect", "pool", "calls", "texts") if stated else "no findings are stated"
+    )
+    if why:
         yield not_run("figures.audit", "the metering audit of the answers", why)
         return
-    assert evidence.collect is not None
-    assert evidence.pool is not None
     findings = evidence.figures("audit").get("findings")
     if not isinstance(findings, list):
         yield contradiction("figures.audit", 1, 1, "findings are no list", [str(findings)[:60]])
         return
-    stored = {_id(row): row for row in findings}
-    stored = {key: row for key, row in stored.items() if key[0] != "canary_drift"}
-    audited = _metering_models(evidence)
-    others = set(evidence.real.to_pylist()) - set(audited)
-    stored = {key: row for key, row in stored.items() if key[1] not in others}
+    names = sorted(evidence.real.to_pylist())
+    share = max(1, len(names) * _MOST // max(evidence.rows("responses"), 1))
+    audited = evidence.some(pa.table({"model_id": names}), share).column("model_id").to_pylist()
+    told = {(str(one.get("check")), str(one.get("model_id")), one.get("count"))
+            for one in findings if isinstance(one, Mapping)}  # fmt: skip
+    told = {key for key in told if key[0] != "canary_drift" and key[1] not in {*names} - {*audited}}
     answers, counted = _answers(evidence, audited)
-    queries = evidence.table("queries", ["query_id", "prompt"]) if counted else None
     fresh = audit(
-        answers, evidence.whole("models"), evidence.collect.metering,
-        queries=queries, names=names_of(evidence.pool),
+        answers, evidence.whole("models"), evidence.collect.metering, names=names_of(evidence.pool),
+        queries=evidence.table("queries", ["query_id", "prompt"]) if counted else None,
     )  # fmt: skip
-    expected = {(item.check, item.model_id, item.count): {"says": item.says} for item in fresh}
-    wrong = [f"{_shown(key)} is not listed" for key in expected if key not in stored]
+    made = {(item.check, item.model_id, item.count) for item in fresh}
+    wrong = [f"{_shown(key)} is not listed" for key in sorted(made - told)]
     wrong += [
         f"{_shown(key)} is listed, and the answers have none"
-        for key in stored
-        if key not in expected
+        for key in sorted(told - made, key=str)
     ]
-    if wrong:
-        what = "findings of the metering audit differ from those of the answers"
-        yield contradiction("figures.audit", len(wrong), len({**stored, **expected}), what, wrong)
-    else:
-        says = f"{len(expected):,} findings follow from {answers.num_rows:,} answers"
-        if others:
-            some = f"{len(audited)} of {len(evidence.real)} models, seed {evidence.seed}"
-            says += f" (a sample: {some}; `--full` audits all)"
-        yield proved("figures.audit", says, *([] if others else ["figures.audit.findings"]))
-
-
-def _cannot_be_made(evidence: Evidence) -> str:
-    """Why the audit cannot be made again from what the release holds; empty where it can."""
-    if "audit" not in evidence.manifest.figures:
-        return "the manifest states no findings of one"
-    if evidence.collect is None or evidence.pool is None:
-        return evidence.unread("collect" if evidence.collect is None else "pool")
-    if evidence.has("steps"):
-        return "the audit of an agent's calls, some of which are left out"
-    return "the audit read texts that are withheld" if len(evidence.withheld) else ""
-
-
-def _metering_models(evidence: Evidence) -> list[str]:
-    """Real models whose answers are audited: all, or as many as have so many answers, drawn."""
-    names: list[str] = evidence.real.to_pylist()
-    if evidence.full or evidence.rows("responses") <= _MOST:
-        return names
-    drawn = np.random.Generator(np.random.PCG64(evidence.seed)).permutation(sorted(names))
-    share = len(names) * _MOST // evidence.rows("responses")
-    return [str(name) for name in drawn[: max(1, share)]]
+    some = f", of {len(audited)} of {len(names)} models (seed {evidence.seed}; `--full` audits all)"
+    says = f"those of {answers.num_rows:,} answers{'' if len(audited) == len(names) else some}"
+    covers = ["figures.audit.findings"] if len(audited) == len(names) else []
+    of = len(told | made)
+    yield from agree("figures.audit", "findings of the metering audit", says, of, wrong, *covers)
 
 
 def _answers(evidence: Evidence, models: list[str]) -> tuple[pa.Table, bool]:
@@ -252,20 +222,9 @@ def _answers(evidence: Evidence, models: list[str]) -> tuple[pa.Table, bool]:
     for name in _TEXTS:
         if name not in answers.column_names:
             answers = answers.append_column(name, pa.nulls(answers.num_rows, pa.string()))
-    there = pc.is_in(answers.column("model_id"), value_set=pa.array(models, pa.string()))
-    return answers.filter(there), counted
+    return among(answers, "model_id", pa.array(models, pa.string())), counted
 
 
-def _id(row: Any) -> tuple[str, str, int]:
-    result = row if isinstance(row, Mapping) else {}
-    count = result.get("count")
-    return (
-        str(result.get("check")),
-        str(result.get("model_id")),
-        count if isinstance(count, int) else -1,
-    )
-
-
-def _shown(key: tuple[str, str, int]) -> str:
+def _shown(key: tuple[str, str, Any]) -> str:
     check, model_id, count = key
-    return f"{check} of {model_id} ({count:,} answers)"
+    return f"{check} of {model_id} ({count} answers)"

@@ -140,7 +140,7 @@ DEMO: Cases = {
     ),
     "a policy": (
         recipe(lambda found: found["label"]["default"].update(unreadable="null")),
-        "labels", "differ from what the recipe",
+        "labels", "are not what the recipe's policy makes",
     ),
     "a scheme of nobody": (added("splits", a_scheme), "splits", "'easy'"),
     "shares of the split": (
@@ -320,7 +320,7 @@ SWITCHED_OFF: Cases = {
         "recipe", "`pool` is missing",
     ),
     "stages without figures": (
-        fact(without_stages), "manifest", "the stage 'ingest' has no figures",
+        fact(without_stages), "manifest", "the stage 'audit' has no figures",
     ),
     "no splits": (without_tables("splits"), "certificate", "no split into train and test"),
     "no verdicts": (without_tables("verdicts"), "labels", "no response and no verdict"),
@@ -343,7 +343,7 @@ SWITCHED_OFF: Cases = {
     ),
     "reasons of verdicts": (
         column("verdicts", few, reason="as the judge says"),
-        "verdicts", "reasons of verdicts differ",
+        "verdicts", "has reason 'as the judge says', expected",
     ),
     "reasons of removals": (
         column("removals", detail="near-duplicate of another question"),
@@ -460,7 +460,7 @@ RICH: Cases = {
         column("labels", lambda t: np.asarray(
             pc.fill_null(pc.and_(pc.greater(t.column("score"), 0), pc.less(t.column("score"), 1)),
                          False)), score=1.0, correct=True),
-        "labels", "differ from what the recipe",
+        "labels", "are not what the recipe's policy makes",
     ),
     "answers of other samples": (
         column("responses", lambda t: where(t, "sample", 2), sample=3),

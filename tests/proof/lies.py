@@ -193,7 +193,7 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
     "labels against verdicts": (
         column("labels", of(WORST), score=1.0, correct=True),
         "labels",
-        "differ from what the recipe",
+        "are not what the recipe's policy makes",
     ),
     "score 1 with correct false": (
         column("labels", few, score=1.0, correct=False),
@@ -208,7 +208,7 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
     "every answer replaced": (
         column("responses", text="I do not know."),
         "verdicts",
-        "differ from what their scorer reads",
+        "are not what their scorer",
     ),
     "verdicts emptied": (
         replaced("verdicts", lambda table: table.slice(0, 0)),
@@ -327,7 +327,7 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
         "plots/accuracy.svg",
         "differs from what the tables give",
     ),
-    "intervals of nothing": (certificate(no_interval), "certificate", "intervals differ"),
+    "intervals of nothing": (certificate(no_interval), "certificate", "intervals are not those"),
     "certificate of another verdict": (
         certificate(another_verdict),
         "certificate",

@@ -132,7 +132,10 @@ def test_the_command_prints_three_lists_and_exits_3_on_a_contradiction(
     assert run(["verify", str(demo_release), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["findings"] == []
-    assert any("labels follow from the verdicts" in line for line in told["proved"])
+    assert any(
+        "labels are what the recipe's policy makes of the verdicts" in line
+        for line in told["proved"]
+    )
     assert told["consistent"]
     assert any(line.startswith("responses: that these models gave") for line in told["believed"])
     assert run(["verify", str(demo_release)]) == 0
@@ -150,5 +153,5 @@ def test_everything_again_with_full(demo_release: Path) -> None:
     proof = verified(demo_release, full=True)
     assert [str(one) for one in proof.findings] == []
     proved = "\n".join(proof.of("proved"))
-    assert "verdicts of 'numeric' follow from text and reference (all)" in proved
-    assert "intervals of 10,000 resamples follow from the seed" in proved
+    assert "verdicts are what their scorer (em, mcq, numeric) reads in the text (all)" in proved
+    assert "intervals are those of 10,000 resamples with the stored seed" in proved

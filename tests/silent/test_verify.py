@@ -138,4 +138,5 @@ def test_requests_to_an_address_that_nobody_states_are_counted(check: Check) -> 
 
 
 def test_reasons_are_those_of_the_scorer(check: Check) -> None:
-    assert "reasons" in shown(check(column("verdicts", reason="it is right"))["findings"])
+    found = shown(check(column("verdicts", reason="it is right"))["findings"])
+    assert "has reason 'it is right', expected" in found
