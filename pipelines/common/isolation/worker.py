@@ -269,7 +269,7 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
                 stream.close()
 
 
-def _arrow(body: bytes) -> Iterator[Any]:
+def _arrow(body: bytearray) -> Iterator[Any]:
     """The batches of a piece; its schema where it has none."""
     import pyarrow as pa
 
