@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,16 @@ from routeyard.pipelines.ingest.guessing import CODE, Row, reach
 from routeyard.pipelines.ingest.mapping import FIELDS, in_units
 from routeyard.pipelines.ingest.results.keys import assign
 from routeyard.pipelines.ingest.results.values import (
+    FAMILY,
     candidates,
     numbers,
     rank_of,
     scale_of,
+    some,
     table_of,
 )
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
+from routeyard.schemas.statuses import status_of
 
 # Which scorer reads a table's answers: tried on some rows, with the agreement that was found.
 
@@ -248,15 +251,18 @@ def _graded(answers: Path) -> list[dict[str, Any]]:
     ]
 
 
-#: Rank of a name from which a column may number something else than samples.
-_SAMPLES = 8
+#: Rank of a name from which a column may name something else than models, or number other things
+#: than samples.
+_SURE = 8
 
 
 def answers_of(rows: Sequence[Row]) -> dict[str, str] | None:
     """Field of a recording → mapping, for a table with one row per answer; None for another."""
     filled = ({str(k): None if v == "" else v for k, v in row.items()} for row in rows)
     table = table_of([*filled])
-    named = frozenset(c.column for c in candidates(table, "arm"))
+    named = [
+        c.column for c in candidates(table, "arm") if c.rank < _SURE or _models(table, c.column)
+    ]
     if not named:
         return None
     done = assign(table, set(), {})
@@ -268,10 +274,29 @@ def answers_of(rows: Sequence[Row]) -> dict[str, str] | None:
         roles["text"] = texts[0]
     if roles.get("arm") not in named or not {"text", "score"} & roles.keys():
         return None
-    if samples := [n for n in done.fitting("sample") if (rank_of(n, "sample") or 0) < _SAMPLES]:
+    if "status" in roles and not _is_status(table, roles):
+        del roles["status"]
+    if samples := [n for n in done.fitting("sample") if (rank_of(n, "sample") or 0) < _SURE]:
         roles["sample"] = samples[0]
     fields = FIELDS | {"status": _field_of_status(roles.get("status", ""))}
     return {fields[role]: _mapped(table, role, column) for role, column in roles.items()}
+
+
+def _models(table: pa.Table, name: str) -> bool:
+    """Whether half of a column's values look like names of models."""
+    seen = {str(value) for value in some(table.column(name))}
+    return 2 * sum(bool(FAMILY.search(item)) for item in seen) >= max(1, len(seen))
+
+
+def _is_status(table: pa.Table, roles: Mapping[str, str]) -> bool:
+    """Whether a column says how answers ended: by its words, or beside answers that are empty.
+
+    A word that nobody knows beside an empty answer is no reason to leave the column out: the build
+    asks what it means.
+    """
+    column = table.column(roles["status"])
+    empty = some(column.filter(table.column(roles["text"]).is_null())) if "text" in roles else []
+    return bool(empty) or all(map(status_of, some(column)))
 
 
 def _field_of_status(name: str) -> str:
