@@ -101,7 +101,7 @@ def mappings() -> Iterator[str]:
     """What a mapping of a source may say, with an example each."""
     from routeyard.pipelines.ingest.queries import page
 
-    yield from page()
+    yield page()
 
 
 def tables() -> Iterator[str]:
@@ -238,7 +238,7 @@ _PAGE_OF = {path: page for page, path in CARRIED.items()} | {
     "docs/tour.py": "tour.md",
     "flows/recipes/recipe.schema.json": "reference/recipe.md",
     "pipelines/evaluate/README.md": "reference/metrics.md",
-    "pipelines/ingest/queries.py": "reference/mappings.md",
+    "pipelines/ingest/mappings.md": "reference/mappings.md",
     "pipelines/ingest/catalog/README.md": "reference/sources.md",
     "pipelines/routers/README.md": "reference/routers.md",
     "pipelines/label/scorers/README.md": "reference/scorers.md",

@@ -551,7 +551,7 @@ def recipe_schema_command(
 
     schema = pool_schema() if pool else json_schema()
     text = (
-        "\n".join([reference(), *mappings()])
+        "\n".join([reference(), mappings()])
         if page
         else json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
     )

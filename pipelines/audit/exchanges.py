@@ -516,6 +516,8 @@ BINS = 512
 #: What a typical distance is worth, in squared deviations, and the most that styles count.
 STYLES_COUNTS, STYLES_MOST = 25.0, 60.0
 _WORD = re.compile(r"[^\W\d_]+|[^\w\s]|\n")
+#: The same in ASCII, several times as fast.
+_ASCII = re.compile(r"[a-z]+|[^a-z0-9_\t-\r\x1c- ]|\n")
 
 
 def styles(answers: Answers) -> Floats | None:
@@ -553,7 +555,9 @@ class _Bins(dict[str, int]):
 def _marked(text: str) -> list[str]:
     """Words, signs and pairs of words at both ends of a text."""
     opening, closing = text[:OPENING].lower(), text[-CLOSING:].lower()
-    first, last = _WORD.findall(opening), _WORD.findall(closing)
+    first, last = (
+        (_ASCII if part.isascii() else _WORD).findall(part) for part in (opening, closing)
+    )
     pairs = [f"{a} {b}" for a, b in pairwise(first[:12])]
     return [*first, *pairs, *(f"… {word}" for word in last)]
 

@@ -567,7 +567,7 @@ WITH scored AS (
 ), openings AS MATERIALIZED (
     SELECT arm, arm_name, question, row, score, opening(text) AS words FROM a
     WHERE score IS NOT NULL AND NOT failed AND length <= 2000
-        AND length(text[:160]) - length(replace(text[:160], ' ', '')) >= 3
+        AND text[:160] LIKE '% % % %'
 ), clusters AS (
     SELECT arm, arm_name, words, list(row ORDER BY row) AS rows, count(*) AS n, min(row) AS first_row,
            count(*) FILTER (score >= 0.5) AS correct

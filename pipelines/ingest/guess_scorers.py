@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.ingest.guessing import CODE, Row, reach
 from routeyard.pipelines.ingest.mapping import FIELDS, in_units
+from routeyard.pipelines.ingest.results.keys import assign
 from routeyard.pipelines.ingest.results.values import (
     FAMILY,
     candidates,
@@ -250,67 +251,52 @@ def _graded(answers: Path) -> list[dict[str, Any]]:
     ]
 
 
-#: Roles of a result that a recording has, in the order in which they take columns.
-_ROLES = [role for role in FIELDS if role != "cached_tokens"]
-#: Rank of a name from which it may be that of something else than a model.
-_MODELS = 8
-#: Columns of a question's text that can replace its id.
-_ASKED = ("query", "question", "prompt")
+#: Rank of a name from which a column may name something else than models, or number other things
+#: than samples.
+_SURE = 8
 
 
 def answers_of(rows: Sequence[Row]) -> dict[str, str] | None:
     """Field of a recording → mapping, for a table with one row per answer; None for another."""
-    table = table_of([{str(name): _filled(value) for name, value in row.items()} for row in rows])
-    taken: dict[str, str] = {}
-    for role in _ROLES:
-        column = _column(table, role, frozenset(taken.values()))
-        if column is not None:
-            taken[role] = column
-        elif role == "arm":
-            return None
-    if not {"text", "score"} & taken.keys():
+    filled = ({str(k): None if v == "" else v for k, v in row.items()} for row in rows)
+    table = table_of([*filled])
+    named = [
+        c.column for c in candidates(table, "arm") if c.rank < _SURE or _models(table, c.column)
+    ]
+    if not named:
         return None
-    named = {role: FIELDS[role] for role in taken}
-    if "status" in taken:
-        named["status"] = _field_of_status(taken["status"])
-    return {named[role]: _mapped(table, role, column) for role, column in taken.items()}
+    done = assign(table, set(), {})
+    roles = {r: c for r in FIELDS if (c := done.roles.get(r, "("))[0] != "("}
+    if roles.get("prompt") == roles.get("question"):
+        roles.pop("prompt", None)
+    # All models may have given the same answers.
+    if "text" not in roles and (texts := done.fitting("text")):
+        roles["text"] = texts[0]
+    if roles.get("arm") not in named or not {"text", "score"} & roles.keys():
+        return None
+    if "status" in roles and not _is_status(table, roles):
+        del roles["status"]
+    if samples := [n for n in done.fitting("sample") if (rank_of(n, "sample") or 0) < _SURE]:
+        roles["sample"] = samples[0]
+    fields = FIELDS | {"status": _field_of_status(roles.get("status", ""))}
+    return {fields[role]: _mapped(table, role, column) for role, column in roles.items()}
 
 
-def _filled(value: Any) -> Any:
-    return None if value == "" else value
+def _models(table: pa.Table, name: str) -> bool:
+    """Whether half of a column's values look like names of models."""
+    seen = {str(value) for value in some(table.column(name))}
+    return 2 * sum(bool(FAMILY.search(item)) for item in seen) >= max(1, len(seen))
 
 
-def _column(table: pa.Table, role: str, taken: frozenset[str]) -> str | None:
-    """The column with the best name for a role whose values fit it; None without one."""
-    column = [candidate.column for candidate in candidates(table, role, taken)]
-    if role == "arm":
-        column = [name for name in column if _is_model(table, name)]
-    elif role == "question" and not column:
-        column = [name for name in table.column_names if name.lower() in _ASKED]
-    elif role == "sample":
-        column = [name for name in column if rank_of(name, "sample") < 8]  # type: ignore[operator]
-    elif role == "status":
-        column = [name for name in column if _is_status(table, name, taken)]
-    return next(iter(column), None)
-
-
-def _is_status(table: pa.Table, name: str, taken: frozenset[str]) -> bool:
+def _is_status(table: pa.Table, roles: Mapping[str, str]) -> bool:
     """Whether a column says how answers ended: by its words, or beside answers that are empty.
 
     A word that nobody knows beside an empty answer is no reason to leave the column out: the build
     asks what it means.
     """
-    column = table.column(name)
-    texts = [item for item in taken if rank_of(item, "text") is not None]
-    empty = [table.column(text).is_null() for text in texts]
-    status = [v for where in empty for v in some(column.filter(where))]
-    return all(map(status_of, some(column))) or bool(status)
-
-
-def _is_model(table: pa.Table, name: str) -> bool:
-    seen = {str(value) for value in some(table.column(name))}
-    family = sum(bool(FAMILY.search(item)) for item in seen)
-    return (rank_of(name, "arm") or 0) < _MODELS or 2 * family >= max(1, len(seen))
+    column = table.column(roles["status"])
+    empty = some(column.filter(table.column(roles["text"]).is_null())) if "text" in roles else []
+    return bool(empty) or all(map(status_of, some(column)))
 
 
 def _field_of_status(name: str) -> str:

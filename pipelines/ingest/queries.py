@@ -8,13 +8,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from typing import Any, NoReturn
 
 import pyarrow as pa
-import yaml
-from jinja2 import Environment
 
 from routeyard.pipelines.common.arrays import DENSE, EXTENSION, SLICE
 from routeyard.pipelines.common.errors import SourceError
@@ -29,7 +26,6 @@ from routeyard.pipelines.common.mapping import (
     letter,
     text_key,
     text_of,
-    words,
 )
 from routeyard.pipelines.ingest.images import SourceImages
 from routeyard.pipelines.label.scorers import SCORERS
@@ -679,30 +675,6 @@ def _check_percent(policy: Any, place: str) -> None:
         )
 
 
-# The page on what a mapping of a source may say; a test evaluates each example of it.
-
-
-def examples() -> dict[str, list[Mapping[str, Any]]]:
-    """Title → examples: a mapping, what it says, and what it gives for a row."""
-    data: dict[str, list[Mapping[str, Any]]] = yaml.safe_load(_text("mappings.yaml"))
-    return data
-
-
-def page() -> Iterator[str]:
-    """The table in Markdown, with the names of Jinja's filters at the end."""
-    plain = Environment(trim_blocks=True, keep_trailing_newline=True)  # noqa: S701  (no HTML)
-    plain.filters |= {"bar": _bar, "code": _code, "json": partial(json.dumps, ensure_ascii=False)}
-    template = plain.from_string(_text("mappings.md.jinja"))
-    yield template.render(examples=examples(), filters=words()[1])
-
-
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _code(text: str) -> str:
-    return f"`{_bar(text)}`".replace("\n", "↵")
-
-
-def _bar(text: str) -> str:
-    return text.replace("|", "\\|")
+def page() -> str:
+    """What a mapping of a source may say, as Markdown; a test evaluates each of its examples."""
+    return files(__package__).joinpath("mappings.md").read_text(encoding="utf-8")

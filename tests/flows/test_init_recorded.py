@@ -15,7 +15,7 @@ from routeyard.flows.recipe import load
 from routeyard.flows.recipe_check import faults
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.mapping import compile_field
-from routeyard.pipelines.ingest.guess_scorers import suggest
+from routeyard.pipelines.ingest.guess_scorers import answers_of, suggest
 
 QUESTIONS = [
     {"item": f"gsm-#{i}", "Problem Text": f"What is {i} + {i}?", "GT": f"# {2 * i}"}
@@ -224,3 +224,11 @@ def test_units_and_scales_of_a_recording_are_those_of_any_results(tmp_path: Path
     answers = table(tmp_path / "n.csv", nameless)
     done = start_recipe(tmp_path / "n.yaml", str(questions), fields={}, recording=str(answers))
     assert "names the question: fields.query" in done.lacks[0]
+
+
+def test_a_column_called_state_that_says_no_status_is_left_out() -> None:
+    rows = [{"id": f"q{i}", "model": m, "output": f"{m} {i}", "state": "CA"}
+            for i in range(8) for m in "ab"]  # fmt: skip
+    assert answers_of(rows) == {"model": "model", "query": "id", "text": "output"}
+    ended = [{**row, "state": "ok"} for row in rows]
+    assert (answers_of(ended) or {})["status"] == "state"

@@ -210,26 +210,26 @@ class Worker:
             if kind == RESULT:
                 return
 
-    def _read(self, size: int, left: float) -> tuple[bytes, float]:
+    def _read(self, size: int, left: float) -> tuple[bytearray, float]:
         """So many bytes of the child's answer, and the seconds left to wait for more."""
         assert self._process is not None
         assert self._process.stdout is not None
-        handle, result = self._process.stdout.fileno(), bytearray()
+        handle, result, there = self._process.stdout.fileno(), bytearray(size), 0
         try:
-            while len(result) < size:
+            while there < size:
                 started = time.monotonic()
                 ready = select.select([handle], [], [], max(0.0, left))[0]
                 left -= time.monotonic() - started
                 if not ready:
                     raise LimitExceeded("time")
-                part = os.read(handle, min(size - len(result), 1 << 20))
-                if not part:
+                number = os.readv(handle, [memoryview(result)[there:]])
+                if not number:
                     raise self._ended()
-                result += part
+                there += number
         except BaseException:
             self.close()
             raise
-        return bytes(result), left
+        return result, left
 
     def _ended(self) -> Exception:
         """Why the child ended, as an error."""
@@ -269,7 +269,7 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
                 stream.close()
 
 
-def _arrow(body: bytes) -> Iterator[Any]:
+def _arrow(body: bytearray) -> Iterator[Any]:
     """The batches of a piece; its schema where it has none."""
     import pyarrow as pa
 

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -341,8 +342,9 @@ def _unlisted(value: Any) -> Any:
 
 #: Ends of names that are read; `.gz` may follow those of text.
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".yaml", ".yml", ".zip")
-#: Workbooks and databases.
-_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers", ".sqlite", ".sqlite3", ".db", ".duckdb")
+#: Workbooks that openpyxl reads where it is installed; other workbooks, and databases.
+_BOOKS = (".xlsx", ".xlsm")
+_SHEETS = (".xls", ".ods", ".numbers", ".sqlite", ".sqlite3", ".db", ".duckdb")
 #: Files of one folder, and bytes of all of them.
 MAX_FILES, MAX_TOTAL = 100_000, 20_000_000_000
 #: A YAML list of a leaderboard is short; the parser is slow, and what aliases unfold to is not.
@@ -378,10 +380,11 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
     if not path.exists():
         raise refusal("nothing_there", path, path=path)
     listed = [path] if path.is_file() else _below(path)
-    sheets = any(files.ends(item).lower() in _SHEETS for item in listed)
+    books = _BOOKS if find_spec("openpyxl") else ()
+    sheets = any(files.ends(item).lower() in {*_BOOKS, *_SHEETS} - {*books} for item in listed)
     if path.is_file() and not sheets:
         return [path], []
-    result = [item for item in listed if files.ends(item).lower() in (*ENDINGS, ".eval")]
+    result = [item for item in listed if files.ends(item).lower() in (*ENDINGS, ".eval", *books)]
     if not result:
         alone = "workbooks" if path.is_file() else "workbooks_alone"
         endings = ", ".join(f"*{end}" for end in ENDINGS)
@@ -414,6 +417,9 @@ def documents(paths: list[Path], root: Path) -> Iterator[Document]:
     above = base.resolve().parts[1:][-6 if root.is_file() else -1 :]
     for path in paths:
         name = path.relative_to(base).as_posix()
+        if files.ends(path).lower() in _BOOKS:
+            yield from _workbook(path, (*above, *_place(name)), name)
+            continue
         if path.suffix != ".zip":
             yield _document(path, (*above, *_place(name)), name)
             continue
@@ -492,6 +498,28 @@ def _parquet(path: Path) -> pa.Table | list[dict[str, Any]]:
     if table.num_rows <= _MOST_NESTED and any(map(_of_answers, table.schema)):
         return list(table.to_pylist())
     return plain_columns(table)
+
+
+def _workbook(path: Path, place: tuple[str, ...], name: str) -> Iterator[Document]:
+    """The sheets that hold a row below their header, as tables."""
+    from routeyard.pipelines.common.isolation.workbook import sheets
+
+    regular(path)
+    listed: dict[str, list[list[Any]]] = {}
+    with (
+        reading(path, MAX_RATIO) as (worker, _, limits),
+        closing(worker.stream(sheets, str(path.absolute()), limits=limits)) as stream,
+    ):
+        for title, rows in stream:
+            listed.setdefault(title, []).extend(
+                row for row in rows if any(cell not in (None, "") for cell in row)
+            )
+    for title, (header, *rows) in ((t, rows) for t, rows in listed.items() if len(rows) > 1):
+        names = [
+            str(cell) if cell not in (None, "") else f"unnamed_{n}" for n, cell in enumerate(header)
+        ]
+        table = table_of([dict(zip(names, row, strict=False)) for row in rows])
+        yield Document((*place, title), f"{name}:{title}", rows=table)
 
 
 def _table(rows: Iterator[dict[str, str | None]], place: tuple[str, ...], name: str) -> Document:

@@ -205,7 +205,7 @@ def header_twice(folder: Path) -> None:
 
 
 def a_workbook(folder: Path) -> None:
-    (folder / "r.xlsx").write_bytes(b"PK\x03\x04")
+    (folder / "r.xls").write_bytes(b"PK\x03\x04")
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def a_workbook(folder: Path) -> None:
         (ranks, "score or the answer"),
         (failures_alone, "rows list only wrong answers: 'accuracy' states another"),
         (header_twice, "names 'gpt-4o' several times"),
-        (a_workbook, "save each sheet or table as CSV"),
+        (a_workbook, "where openpyxl is installed"),
     ],
 )
 def test_what_is_no_table_of_answers_is_refused_with_its_reason(
@@ -225,3 +225,23 @@ def test_what_is_no_table_of_answers_is_refused_with_its_reason(
     make(tmp_path)
     with pytest.raises((SourceError, AggregatesOnly), match=says):
         read_results(tmp_path)
+
+
+def test_a_workbook_is_read_sheet_by_sheet_where_a_library_for_it_is_installed(
+    tmp_path: Path,
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    rows = [["id", "model", "correct"], [None, None, None]]
+    rows += [[f"q{n}", m, n % 2] for n in range(N) for m in ("gpt-4o", "llama-3-8b")]
+    for row in rows:
+        book.active.append(row)
+    book.create_sheet("empty").append(["nothing"])
+    book.save(tmp_path / "r.xlsx")
+    read = read_results(tmp_path / "r.xlsx")
+    assert read.table.num_rows == 2 * N
+    assert read.columns["arm"] == "model"
+    assert read.table.column("at")[0].as_py() == "r.xlsx:Sheet, row 1"
+    (tmp_path / "r.xlsx").write_bytes(b"PK\x03\x04")
+    with pytest.raises(SourceError):
+        read_results(tmp_path / "r.xlsx")
