@@ -86,30 +86,20 @@ class KNN:
 
     def fit(self, train: Examples) -> KNN:
         train = settled(usable(train))
-        self._vectors = train.queries.vectors()
+        self._vectors, self._labels = train.queries.vectors(), train.labels
         self._prior = model_means(train.labels)
-        self._known = ~np.isnan(train.labels)
-        self._labels = np.where(self._known, train.labels, 0.0)
         self.k = self.choices[len(self.choices) // 2]
-        if train.validation is not None:
-            held = train.validation
-            near = nearest(held.queries.vectors(), self._vectors, max(self.choices))[0]
-            self.k = min(
-                self.choices,
-                key=lambda k: (squared_error(self._mean(near[:, :k]), held.labels), k),
-            )
+        if (held := train.validation) is not None:
+            means = self._means(held.queries, self.choices)
+            self.k = min(self.choices, key=lambda k: (squared_error(means[k], held.labels), k))
         return self
 
-    def _mean(self, near: Ints) -> Floats:
-        total = np.tile(self.weight * self._prior, (len(near), 1))
-        n = np.full_like(total, self.weight)
-        for column in near.T:
-            total += self._labels[column]
-            n += self._known[column]
-        return np.where(n > 0, total / np.maximum(n, 1e-300), self._prior)
+    def _means(self, queries: Queries, choices: tuple[int, ...]) -> dict[int, Floats]:
+        near = nearest(queries.vectors(), self._vectors, max(choices))[0]
+        return means_at(self._labels, near, self._prior, choices, self.weight)
 
     def scores(self, queries: Queries) -> Floats:
-        return self._mean(nearest(queries.vectors(), self._vectors, self.k)[0])
+        return self._means(queries, (self.k,))[self.k]
 
 
 @listed
@@ -365,23 +355,33 @@ def ratings(won: Floats, iterations: int = 60) -> Floats:
     Args:
         won: (n, m, m) wins of the row model over the column model.
     """
-    m = won.shape[1]
-    if m == 1:
+    if won.shape[1] == 1:
         return np.full((len(won), 1), BEGIN)
+    return np.asarray(BEGIN + POINTS * np.log(strengths(won, iterations, 1e-6, (1e-9, 1e-12))))
+
+
+def strengths(won: Floats, iterations: int, near: float, least: tuple[float, float]) -> Floats:
+    """(n, m) Bradley-Terry strengths of geometric mean 1, by Hunter's MM iteration (2004).
+
+    Args:
+        won: (n, m, m) wins of the row model over the column model.
+        near: relative change at which they are found.
+        least: wins of a model, and games by strength, are taken for at least so many.
+    """
     games = won + won.transpose(0, 2, 1)
-    total = won.sum(axis=2)
+    total = np.maximum(won.sum(axis=2), least[0])
     strength = np.ones(total.shape)
     pairs = np.empty(won.shape)
     for _ in range(iterations):
         np.add(strength[:, :, None], strength[:, None, :], out=pairs)
         np.divide(games, pairs, out=pairs)
-        new = np.maximum(total, 1e-9) / np.maximum(pairs.sum(axis=2), 1e-12)
+        new = total / np.maximum(pairs.sum(axis=2), least[1])
         new /= np.exp(np.log(new).mean(axis=1, keepdims=True))
-        done = np.allclose(new, strength, rtol=1e-6, atol=0)
+        done = np.allclose(new, strength, rtol=near, atol=0)
         strength = new
         if done:
             break
-    return np.asarray(BEGIN + POINTS * np.log(strength))
+    return strength
 
 
 def replayed(begin: Floats, labels: Floats, near: Ints, k: float = 32.0) -> Floats:
