@@ -25,7 +25,7 @@ Those of the routers here are in `routers.yaml`, which `@listed` reads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
@@ -36,7 +36,7 @@ from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Examples as Examples
 from routeyard.pipelines.common.matrix import Queries as Queries
 from routeyard.pipelines.common.matrix import complete_measure
-from routeyard.pipelines.routers.listed import Scale
+from routeyard.pipelines.routers.listed import Scale, constants, presets_of
 from routeyard.pipelines.routers.listed import Traits as Traits
 from routeyard.pipelines.routers.listed import listed as listed
 
@@ -126,6 +126,17 @@ def architectures_of(router: Any) -> tuple[Mapping[str, Any], ...]:
             next_step=f"the protocol tries at most {MOST_ARCHITECTURES}: leave some out",
         )
     return architectures
+
+
+def described(name: str, made: Any) -> dict[str, Any]:
+    """Name, traits, settings and published constants of a router's class, as JSON holds them."""
+    traits = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(traits_of(made)).items()}
+    published = {
+        preset: {setting: asdict(item) for setting, item in constants(name, preset).items()}
+        for preset in presets_of(name)[1:]
+    }
+    tried = [dict(item) for item in architectures_of(made)]
+    return {"name": name, **traits, "architectures": tried, "presets": published}
 
 
 def usable(train: Examples, *, least_models: int = 1) -> Examples:

@@ -327,10 +327,6 @@ class CSCR(DescriptorRouter):
 
     name = "cscr"
 
-    def fit(self, train: Examples) -> CSCR:
-        super().fit(train)
-        return self
-
     def bands(self) -> Any:
         """(m,) cost band of every model; `bands` None: int(√M) of them."""
         n = self.settings["bands"] or max(1, int(len(self._cost) ** 0.5))

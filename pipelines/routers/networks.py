@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -513,9 +513,12 @@ class MLP:
     def fit(self, train: Examples) -> MLP:
         train = usable(train)
         inputs, start = train.queries.vectors().shape[1], start_logits(model_means(train.labels))
-        (self.width, self.decay), self._network = best_network(
-            candidates(inputs, start, self.widths, self.decays), train, self.seed
-        )
+        tried = [
+            ((w, decay), layers(inputs, w, start), {"weight_decay": decay, "learning_rate": 3e-3})
+            for w in self.widths
+            for decay in self.decays
+        ]
+        (self.width, self.decay), self._network = best_network(tried, train, self.seed)
         return self
 
     def scores(self, queries: Queries) -> Floats:
@@ -525,21 +528,6 @@ class MLP:
         """A network of the fitted one's shape, for `saved`."""
         start = np.zeros(len(state["2.bias"]), dtype=np.float32)
         return layers(state["0.weight"].shape[1], self.width, start)()
-
-
-def candidates(
-    inputs: int, start: Vectors, widths: Sequence[int], decays: Sequence[float]
-) -> list[tuple[tuple[int, float], Any, dict[str, float]]]:
-    """Networks of every width and weight decay, as `best_network` takes them."""
-    return [
-        (
-            (width, decay),
-            layers(inputs, width, start),
-            {"weight_decay": decay, "learning_rate": 3e-3},
-        )
-        for width in widths
-        for decay in decays
-    ]
 
 
 def layers(inputs: int, width: int, start: Vectors) -> Any:

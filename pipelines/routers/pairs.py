@@ -84,7 +84,7 @@ class Battles:
         return self.vectors[use], won[use]
 
     def as_examples(self, small: str, large: str) -> Examples:
-        """This pair's battles as questions of one column, how far the large model won; as `of_pair`."""
+        """This pair's battles as questions with one column, how far the large model won."""
         vectors, won = self.of_pair(small, large)
         ids = tuple(map(str, range(len(won))))
         held = None if self.validation is None else self.validation.as_examples(small, large)

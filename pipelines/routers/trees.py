@@ -47,14 +47,8 @@ def grow(
     ).fit(x, _seen(y))
     grown = [tree.tree_ for tree in forest.estimators_]
     nodes, outputs = max(tree.node_count for tree in grown), y.shape[1]
-    shape = (len(grown), nodes)
-    result = {
-        "feature": np.zeros(shape, np.int32),
-        "left": np.full(shape, -1, np.int32),
-        "right": np.full(shape, -1, np.int32),
-        "threshold": np.zeros(shape, np.float32),
-        "value": np.zeros((*shape, outputs), np.float32),
-    }
+    result = _leaves(len(grown), nodes)
+    result["value"] = np.zeros((len(grown), nodes, outputs), np.float32)
     for k, tree in enumerate(grown):
         n = tree.node_count
         result["feature"][k, :n] = np.maximum(tree.feature, 0)
@@ -66,6 +60,13 @@ def grow(
             rows = forest.estimators_samples_[k]
             result["value"][k, :n] = _means(tree.apply(x[rows]), y[rows], n)
     return result
+
+
+def _leaves(trees: int, nodes: int) -> dict[str, Array]:
+    """Arrays of trees of which every node is a leaf of value 0."""
+    arrays = {name: np.full((trees, nodes), -1, np.int32) for name in ("left", "right")}
+    arrays["feature"] = np.zeros((trees, nodes), np.int32)
+    return arrays | {name: np.zeros((trees, nodes), np.float32) for name in ("threshold", "value")}
 
 
 def _seen(y: Floats) -> Floats:
@@ -169,14 +170,7 @@ def boost(
 def _arrays(grown: list[dict[str, Any]]) -> dict[str, Array]:
     """Trees of XGBoost's JSON, padded with leaves to one shape."""
     nodes = max((len(tree["left_children"]) for tree in grown), default=1)
-    shape = (len(grown), nodes)
-    arrays: dict[str, Array] = {
-        "feature": np.zeros(shape, np.int32),
-        "left": np.full(shape, -1, np.int32),
-        "right": np.full(shape, -1, np.int32),
-        "threshold": np.zeros(shape, np.float32),
-        "value": np.zeros(shape, np.float32),
-    }
+    arrays = _leaves(len(grown), nodes)
     for k, tree in enumerate(grown):
         n = len(tree["left_children"])
         left = np.array(tree["left_children"], np.int32)
