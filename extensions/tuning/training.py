@@ -56,7 +56,7 @@ from routeyard.pipelines.routers.networks import (
     Zooter,
     layers,
 )
-from routeyard.pipelines.routers.training import Trained, TrainingBatch, masked_cross_entropy
+from routeyard.pipelines.routers.training import Trained
 from routeyard.schemas.errors import BadInput, did_you_mean
 
 # The eight trainable heads of the plateau study, as the zoo has them.
@@ -71,9 +71,6 @@ class SharedMLP(Trained):
 
     def build(self, inputs: int, start: Vectors) -> Any:
         return layers(inputs, self.settings["width"], start)()
-
-    def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        return masked_cross_entropy(network(batch.x), batch.y, batch.known)
 
     def registered(self) -> MLP:
         """The same network as the zoo's `mlp`, which can be saved and loaded."""

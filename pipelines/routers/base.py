@@ -24,14 +24,14 @@ Those of the routers here are in `routers.yaml`, which `@listed` reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Floats as Floats
-from routeyard.pipelines.common.arrays import by_rows, ranked, sums_of
+from routeyard.pipelines.common.arrays import by_rows, mean_costs, ranked, sums_of
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Examples as Examples
 from routeyard.pipelines.common.matrix import Queries as Queries
@@ -162,6 +162,12 @@ def usable(train: Examples, *, least_models: int = 1) -> Examples:
     return train.take(rows)
 
 
+def in_blocks(of: Callable[[Any], Floats], rows: Any, size: int, width: int | None) -> Floats:
+    """What `of` says of rows, `size` at a time; of none (0, `width`), or (0,) without one."""
+    parts = [of(rows[first : first + size]) for first in range(0, len(rows), size)]
+    return np.concatenate(parts) if parts else np.empty((0,) if width is None else (0, width))
+
+
 def model_means(labels: Floats) -> Floats:
     """(m,) mean label of every model over the questions it has one for.
 
@@ -189,9 +195,7 @@ def mean_cost(train: Examples) -> Floats | None:
     name = complete_measure(train.costs)
     if name is None:
         return None
-    n = sums_of(lambda part: ~np.isnan(part), train.costs[name])
-    total = sums_of(lambda part: np.where(np.isnan(part), 0.0, part), train.costs[name])
-    return np.asarray(total / n)
+    return mean_costs(train.costs[name])
 
 
 def squared_error(predicted: Floats, labels: Floats) -> float:

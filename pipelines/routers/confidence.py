@@ -10,7 +10,8 @@ import numpy as np
 from routeyard.pipelines.common.arrays import Floats
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.base import model_means, usable
-from routeyard.pipelines.routers.listed import Traits, listed
+from routeyard.pipelines.routers.clusters import means_in
+from routeyard.pipelines.routers.listed import listed
 from routeyard.schemas.errors import BadInput
 
 # Training-free routers: how sure a model looks of its own answer is its score.
@@ -32,7 +33,6 @@ class Confidence:
     name: ClassVar[str]
     #: What it reads, a name of `Queries.signals`.
     signal: str
-    traits: ClassVar[Traits]
     architectures: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"calibrated": True})
 
     def __init__(self, calibrated: bool = False):
@@ -50,10 +50,8 @@ class Confidence:
         train = usable(train)
         shown = self.confidence(train.queries)
         level = model_means(train.labels)
-        known = ~np.isnan(shown)
-        total = np.where(known, shown, 0.0).sum(axis=0)
-        n = known.sum(axis=0)
-        self._filled = np.where(n > 0, total / np.maximum(n, 1), level)
+        whole = np.zeros(len(shown), np.int64)
+        self._filled = means_in(whole, shown, 1, level, 0)[0]
         m = len(level)
         self._slope, self._offset = np.full(m, np.nan), np.full(m, np.nan)
         if self.calibrated:

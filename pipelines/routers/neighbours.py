@@ -9,7 +9,7 @@ import numpy as np
 
 from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors, draw
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.routers.base import model_means, squared_error, usable
+from routeyard.pipelines.routers.base import in_blocks, model_means, squared_error, usable
 from routeyard.pipelines.routers.listed import listed
 
 # kNN: a model's score is its mean label over the nearest train questions.
@@ -194,17 +194,14 @@ def means_at(
 
 def mean_auc(predicted: Floats, labels: Floats) -> float:
     """Mean ROC-AUC over the models that have right and wrong answers; 0.5 without any."""
-    from scipy.stats import rankdata
+    from sklearn.metrics import roc_auc_score
 
     items = []
     for column in range(labels.shape[1]):
         known = ~np.isnan(labels[:, column])
         right = labels[known, column] >= 0.5
-        n_right, n_wrong = int(right.sum()), int((~right).sum())
-        if n_right and n_wrong:
-            ranks = rankdata(predicted[known, column])
-            above = ranks[right].sum() - n_right * (n_right + 1) / 2
-            items.append(above / (n_right * n_wrong))
+        if right.any() and not right.all():
+            items.append(roc_auc_score(right, predicted[known, column]))
     return float(np.mean(items)) if items else 0.5
 
 
@@ -330,9 +327,7 @@ class Eagle:
         m = len(self._global)
         size = max(1, CELLS // (m * m))
         wins = Wins(self._labels)
-        blocks = [near[first : first + size] for first in range(0, len(near), size)]
-        parts = [self._local(block, wins) for block in blocks]
-        local = np.concatenate(parts) if parts else np.empty((0, m))
+        local = in_blocks(lambda block: self._local(block, wins), near, size, m)
         return np.asarray(self.share * self._global + (1 - self.share) * local)
 
     def _local(self, near: Ints, wins: Wins) -> Floats:

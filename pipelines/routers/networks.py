@@ -298,9 +298,7 @@ class HybridLLM(Trained):
 
     def build(self, inputs: int, start: Vectors) -> Any:
         level = 1 / (1 + np.exp(-start.astype(np.float64)))
-        level = np.clip(0.5 + (level - level.max()) / 2, 0.01, 0.99)
-        begin = np.log(level / (1 - level)).astype(np.float32)
-        return super().build(inputs, begin)
+        return super().build(inputs, start_logits(0.5 + (level - level.max()) / 2))
 
     def targets(self, train: Examples) -> dict[str, Array]:
         reference = strongest(train)

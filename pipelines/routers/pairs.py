@@ -5,16 +5,17 @@ Read `Battles` first: preference data as they take it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors, ranked
+from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Vectors, ranked
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.routers.base import mean_cost, model_means, strongest, usable
+from routeyard.pipelines.routers.base import in_blocks, mean_cost, model_means, strongest, usable
 from routeyard.pipelines.routers.factors import RATES
 from routeyard.pipelines.routers.listed import listed
 from routeyard.pipelines.routers.neighbours import KNN, KNNAsPrinted, Wins, half, ratings, strengths
@@ -91,7 +92,7 @@ class Battles:
         queries = Queries(ids, np.full(len(ids), ""), vectors)
         return Examples(queries, (large,), won[:, None], validation=held)
 
-    def take(self, rows: Ints) -> Battles:
+    def take(self, rows: Ints | Bools) -> Battles:
         """Only these battles; those that are kept apart stay."""
         per_battle = ("vectors", "first", "second", "outcome")
         return replace(self, **{name: getattr(self, name)[rows] for name in per_battle})
@@ -127,28 +128,19 @@ def from_preferences(
             "questions of the release",
         )
     names = tuple(sorted({row[side] for row in rows for side in ("model_a", "model_b")}))
-    at = {name: position for position, name in enumerate(names)}
-
-    def build(part: list[dict[str, object]], held: Battles | None) -> Battles:
-        return Battles(
-            np.stack([vectors[str(row["query_id"])] for row in part]),
-            names,
-            np.array([at[str(row["model_a"])] for row in part], dtype=np.int64),
-            np.array([at[str(row["model_b"])] for row in part], dtype=np.int64),
-            np.array(
-                [1.0 if row["winner_model_a"] else 0.5 * bool(row["winner_tie"]) for row in part]
-            ),
-            held,
-        )
-
-    held_rows = [row for row in rows if row["query_id"] in validation]
-    train_rows = [row for row in rows if row["query_id"] not in validation]
-    if not train_rows:
+    held = np.array([row["query_id"] in validation for row in rows], dtype=np.bool_)
+    if held.all():
         raise BadInput(
             "no preference record is left to train on",
             next_step="pair the answers first (`preference` curation rule)",
         )
-    return build(train_rows, build(held_rows, None) if held_rows else None)
+    first, second = (
+        np.array([names.index(row[side]) for row in rows]) for side in ("model_a", "model_b")
+    )
+    won = [1.0 if row["winner_model_a"] else 0.5 * bool(row["winner_tie"]) for row in rows]
+    asked = np.stack([vectors[row["query_id"]] for row in rows])
+    every = Battles(asked, names, first, second, np.array(won))
+    return replace(every.take(~held), validation=every.take(held) if held.any() else None)
 
 
 def of_one_basis(preferences: pa.Table, basis: str | None = None) -> pa.Table:
@@ -225,7 +217,7 @@ class SimilarityBradleyTerry:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        return _in_blocks(self._block, queries.vectors(), np.empty(0))
+        return in_blocks(self._block, queries.vectors(), BLOCK, None)
 
     def _greatest(self, similarity: Floats) -> Floats:
         """What similarities (questions, battles) are divided by: each question's greatest."""
@@ -239,12 +231,6 @@ class SimilarityBradleyTerry:
         strength = strengths(won, self.iterations, 1e-10, (1e-300, 1e-300))
         small, large = (strength[:, at] for at in self._pair)
         return np.asarray(large / (large + small))
-
-
-def _in_blocks(of: Callable[[Vectors], Floats], vectors: Vectors, none: Floats) -> Floats:
-    """What `of` says of the questions, `BLOCK` at a time."""
-    parts = [of(vectors[first : first + BLOCK]) for first in range(0, len(vectors), BLOCK)]
-    return np.concatenate(parts) if parts else none
 
 
 class SimilarityBradleyTerryAsPrinted(SimilarityBradleyTerry):
@@ -298,10 +284,7 @@ class PairNearest(OfPool):
     preference record and nothing else.
     """
 
-    name, pool = "pair-knn-as-printed", KNNAsPrinted
-
-    def __init__(self) -> None:
-        super().__init__(k=1)
+    name, pool = "pair-knn-as-printed", partial(KNNAsPrinted, k=1)
 
 
 class PairMLP(OfPool):
@@ -630,7 +613,7 @@ class SimilarityWeighted:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        return _in_blocks(self._block, queries.vectors(), np.empty((0, len(self._rating))))
+        return in_blocks(self._block, queries.vectors(), BLOCK, len(self._rating))
 
     def _block(self, vectors: Vectors) -> Floats:
         # Sums over the questions in double precision: their order is no matter.
