@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from routeyard.flows.console import counter, line
-from routeyard.flows.workspace import reached_code
 from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Bools, Vectors
 from routeyard.pipelines.common.encoders import NAME as TFIDF
@@ -129,9 +128,8 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save_file
 
-    code = reached_code("routeyard.pipelines.common.encoders")
     hashed = hashlib.sha256()
-    feed(hashed, [code, *library_versions()])
+    feed(hashed, [code_of_fits(), *library_versions()])
     feed(hashed, np.asarray(train))
     feed(hashed, texts)
     file = cache / f"{TFIDF}-{hashed.hexdigest()[:24]}.safetensors"
@@ -144,6 +142,30 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     with suppress(OSError), replacing(file) as unfinished:
         save_file({"vectors": result}, unfinished)
     return result
+
+
+_ROOT = Path(__file__).parents[2]
+
+
+def files_of_fits() -> list[Path]:
+    """Files whose code decides vectors and fits, whole packages at a time, from the root."""
+    packages = ("schemas", "pipelines/common", "pipelines/routers")
+    files = [file for name in packages for file in sorted((_ROOT / name).rglob("*"))]
+    files += [_ROOT / "pipelines" / "evaluate" / f"{name}.py" for name in _FITS]
+    return [file.relative_to(_ROOT) for file in files if file.suffix in (".py", ".yaml", ".sql")]
+
+
+#: Modules of `evaluate` that fit routers.
+_FITS = ("__init__", "experiment", "fit")
+
+
+@cache
+def code_of_fits() -> str:
+    """Hash of the files that vectors and fits depend on."""
+    hashed = hashlib.sha256()
+    for file in files_of_fits():
+        hashed.update(f"{file}\0".encode() + (_ROOT / file).read_bytes())
+    return hashed.hexdigest()[:16]
 
 
 def lexical(tables: Mapping[str, pa.Table], core: Core, scheme: str, cache: Path) -> pa.Table:

@@ -438,13 +438,9 @@ class PairSoftmaxMLP:
     def fit(self, train: Battles, small: str, large: str) -> PairSoftmaxMLP:
         vectors, won = train.of_pair(small, large)
         rows = decided(won)
+        build = _perceptron(vectors.shape[1], self.width)
         self._network, _ = train_network(
-            _perceptron(vectors.shape[1], self.width),
-            vectors[rows],
-            won[rows, None],
-            None,
-            seed=self.seed,
-            epochs=self.epochs,
+            build, vectors[rows], won[rows, None], None, seed=self.seed, epochs=self.epochs
         )
         return self
 
