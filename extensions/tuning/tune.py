@@ -125,7 +125,7 @@ def plan(
             f"two encoders are called {max(shared, key=shared.count)!r}, and so would their cells",
             next_step="rename a folder, or train them into separate folders (--out)",
         )
-    rows = []
+    rows: list[dict[str, Any]] = []
     for encoder in grid.encoders:
         parameters = encoder_parameters(encoder)
         tokenizer = AutoTokenizer.from_pretrained(encoders.location(encoders.full_name(encoder)))
