@@ -274,7 +274,7 @@ class OfPool:
 class PairKNN(OfPool):
     """Mean outcome of the k nearest battles between the two models; ties are one half."""
 
-    name, pool = "pair-knn", KNN
+    name, pool = "pair-knn", partial(KNN, choices=(10, 20, 40, 80, 160, 320))
 
 
 class PairNearest(OfPool):
@@ -290,7 +290,7 @@ class PairNearest(OfPool):
 class PairMLP(OfPool):
     """One hidden layer on the battles between the two models; ties are one half."""
 
-    name, pool = "pair-mlp", MLP
+    name, pool = "pair-mlp", partial(MLP, widths=(32, 128))
 
 
 # Matrix factorisation on preference data: every model has a vector, every battle counts.
