@@ -93,8 +93,8 @@ def sums_in(member: Ints, values: Floats, k: int) -> tuple[Floats, Floats]:
 
 
 def means_in(member: Ints, values: Floats, k: int, prior: Floats | float, weight: float) -> Floats:
-    """(k, m) means of the known values in every cluster, `prior` as `weight` more of them; where
-    there are none, `prior`."""
+    """(k, m) means of the known values in every cluster, `prior` counting as `weight` more of
+    them; `prior` where nothing is known."""
     total, n = sums_in(member, values, k)
     total, n = total + weight * prior, n + weight
     return np.where(n > 0, total / np.maximum(n, 1e-300), prior)

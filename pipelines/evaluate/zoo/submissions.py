@@ -253,7 +253,7 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     coverage = _coverage(test, table)
     place = {q: k for k, q in enumerate(test.query_ids)}
     at_model = {m: k for k, m in enumerate(test.model_ids)}
-    ids, models = (_texts(table, name) for name in ("query_id", "model_id"))
+    ids, models = _texts(table, "query_id"), _texts(table, "model_id")
     foreign = sorted({str(m) for m in models if m not in at_model})
     if foreign:
         coverage.append(
