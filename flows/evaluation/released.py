@@ -144,28 +144,24 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     return result
 
 
+#: Where the packages are, and what decides vectors and fits: whole packages, modules of `evaluate`.
 _ROOT = Path(__file__).parents[2]
+_FITS = ("schemas/**/*", "pipelines/common/**/*", "pipelines/routers/**/*",
+         "pipelines/evaluate/__init__.py", "pipelines/evaluate/experiment.py",
+         "pipelines/evaluate/fit.py")  # fmt: skip
 
 
 def files_of_fits() -> list[Path]:
-    """Files whose code decides vectors and fits, whole packages at a time, from the root."""
-    packages = ("schemas", "pipelines/common", "pipelines/routers")
-    files = [file for name in packages for file in sorted((_ROOT / name).rglob("*"))]
-    files += [_ROOT / "pipelines" / "evaluate" / f"{name}.py" for name in _FITS]
-    return [file.relative_to(_ROOT) for file in files if file.suffix in (".py", ".yaml", ".sql")]
-
-
-#: Modules of `evaluate` that fit routers.
-_FITS = ("__init__", "experiment", "fit")
+    """Files whose code decides vectors and fits, from the root."""
+    files = sorted(file.relative_to(_ROOT) for pattern in _FITS for file in _ROOT.glob(pattern))
+    return [file for file in files if file.suffix in (".py", ".yaml", ".sql")]
 
 
 @cache
 def code_of_fits() -> str:
     """Hash of the files that vectors and fits depend on."""
-    hashed = hashlib.sha256()
-    for file in files_of_fits():
-        hashed.update(f"{file}\0".encode() + (_ROOT / file).read_bytes())
-    return hashed.hexdigest()[:16]
+    parts = (f"{file}\0".encode() + (_ROOT / file).read_bytes() for file in files_of_fits())
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
 def lexical(tables: Mapping[str, pa.Table], core: Core, scheme: str, cache: Path) -> pa.Table:
