@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from routeyard.pipelines.common.files import read_text
 from routeyard.pipelines.evaluate.studies import STUDIES
-from routeyard.pipelines.evaluate.studies.study import StudyCell, Unit
+from routeyard.pipelines.evaluate.studies.study import Study, StudyCell, Unit, declared_in
 from routeyard.schemas.errors import BadInput
 
 # A value as a paper prints it, and whether ours equals it.
@@ -274,6 +275,12 @@ class Paper:
         result = self.items[item]
         named = list(dict.fromkeys(cell.on for cell in self.cells(item) if not cell.derived))
         return list(result.benchmarks) or named or list(self.benchmarks)
+
+
+def paper_of(package: str) -> tuple[Paper, Callable[[str], Study]]:
+    """What entry points name in a paper's package: the paper, and a study that it declares."""
+    folder = Path(__file__).parent / package.rpartition(".")[2]
+    return read_paper(folder), partial(declared_in, package)
 
 
 def read_paper(folder: Path) -> Paper:

@@ -25,10 +25,7 @@ import pyarrow.parquet as pq
 
 from routeyard.extensions.tuning.encoder import TuningSettings
 from routeyard.extensions.tuning.tune import Grid, read, tune
-from routeyard.flows.cli.options import (
-    CACHE,
-    plain,
-)
+from routeyard.flows.cli.options import CACHE, plain
 from routeyard.flows.console import counter, line
 from routeyard.flows.evaluation.evaluate import context_of, named, store_in, write_study
 from routeyard.flows.evaluation.released import (
@@ -36,6 +33,7 @@ from routeyard.flows.evaluation.released import (
     out_folder,
     read_with,
     vectors,
+    with_beside,
     with_embeddings,
 )
 from routeyard.flows.evaluation.zoo import measured, run
@@ -630,12 +628,7 @@ def with_tuned(
                 continue
             if context.release not in made:
                 made[context.release] = _tuned(small, context, folder / context.release, cache)
-            table = made[context.release]
-            context.tables = (
-                context.tables.also("tuned", table)
-                if isinstance(context.tables, Tables)
-                else {**context.tables, "tuned": table}
-            )
+            context.tables = with_beside(context.tables, ()).also("tuned", made[context.release])
 
 
 def _tuned(small: SmallTuning, context: StudyContext, folder: Path, cache: Path) -> pa.Table:
@@ -688,7 +681,9 @@ def zoo_figures(
     def ran() -> tuple[zoo.Zoo, CellInputs]:
         entrants = registered(list(paper.routers))
         result = run(
-            _bare(context.core), context.default_scheme(), here(), entrants, folder,
+            # Without embeddings: each cell reads its encoder's.
+            replace(context.core, embeddings=None), context.default_scheme(), here(), entrants,
+            folder,
             title=f"Routers of {paper.name} on {context.release}", search=search, cache=cache,
         )  # fmt: skip
         for (router, encoder), why in result[0].refused.items():
@@ -714,11 +709,6 @@ def zoo_figures(
         return cells_table(context.once("zoo run", ran)[0].results)
 
     return ZooFigures(by_encoder, on_train, cells)
-
-
-def _bare(core: Core) -> Core:
-    """The core without embeddings: each cell reads its encoder's."""
-    return replace(core, embeddings=None)
 
 
 def _vectors(

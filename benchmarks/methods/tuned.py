@@ -90,7 +90,7 @@ def run(name: str, data: Path, out: Path, heads: tuple[str, ...], *, full: bool 
     grid = Grid(heads, ("minilm",), (0,), ("frozen", "tuned"), seeds)
     place = out / "tuned" / folder.name
     place.mkdir(parents=True, exist_ok=True)
-    do.print_plan(do.plan(core, scheme, grid, settings, place))
+    do.plan(core, scheme, grid, settings, place)
     do.tune(core, scheme, grid, settings, place)
     return folder
 

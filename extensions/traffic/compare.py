@@ -21,7 +21,7 @@ from routeyard.extensions.traffic.outcome import (
     stated_cost,
     usage_cost,
 )
-from routeyard.extensions.traffic.reading import arm_prices, arms_in, read_steps, with_ends
+from routeyard.extensions.traffic.reading import arm_prices, arms_in, page, read_steps, with_ends
 from routeyard.extensions.traffic.replay import (
     StepFinding,
     SufficientArms,
@@ -66,42 +66,18 @@ class ReplayReport:
     findings: list[StepFinding]
     doubts: list[str]
 
+    @property
+    def first(self) -> PolicyCost:
+        """The policy that the others are compared with."""
+        return next(item for item in self.costs if item.policy != "recorded")
+
+    @property
+    def width(self) -> int:
+        return max(len(item.policy) for item in self.costs)
+
     def lines(self) -> Iterator[str]:
         """The report for people."""
-        yield f"{self.trajectories:,} trajectories of {self.tasks:,} tasks, {self.steps:,} steps"
-        yield from (f"audit: {finding}" for finding in self.findings)
-        yield from (f"note: {doubt}" for doubt in self.doubts)
-        yield from self.usage.lines()
-        first = next(item for item in self.costs if item.policy != "recorded")
-        width = max(len(item.policy) for item in self.costs)
-        yield (
-            f"{'policy':<{width}} {'USD':>12} {'USD per trajectory (95 %)':>34} "
-            f"{'saved per trajectory (95 %)':>34} {'cached':>7} {'switches':>9} {'lost USD':>9}"
-        )
-        for cost in self.costs:
-            share = cost.read_tokens / cost.prompt_tokens if cost.prompt_tokens else 0.0
-            yield (
-                f"{cost.policy:<{width}} {_total(cost):>12} {_interval(cost.each):>34} "
-                f"{'–' if cost in (first, self.costs[0]) else _interval(cost.saved):>34} "
-                f"{share:>7.1%} "
-                f"{cost.switches:>9,} {cost.lost:>9.4g}"
-            )
-        for cost in self.costs:
-            yield from _unknown(cost)
-        yield from self._sides(first.policy)
-        yield from self.sufficient.lines()
-        if self.check is not None:
-            yield self.check.line()
-        yield "assumed:"
-        yield from (f"  {assumption}" for assumption in self.assumptions)
-
-    def _sides(self, first: str) -> Iterator[str]:
-        """What `recorded` and `saved` are, where both could be taken for another figure."""
-        stated = any(cost.policy == "recorded" for cost in self.costs)
-        if stated:
-            yield "recorded: USD as the log itself states; all else is modelled by prices and rules"
-        if len(self.costs) > 1 + stated:
-            yield f"saved: less than {first!r}, both modelled"
+        return page("replay", self)
 
 
 def replay_steps(
@@ -182,29 +158,6 @@ def _rules(
         yield (
             f"{name}: USD per 10^6 tokens {rates}{long}{where}; cache {rule.name} ({rule.source})"
         )
-
-
-def _total(cost: PolicyCost) -> str:
-    if cost.usd is None or cost.bounds is None:
-        return "unknown"
-    low, high = cost.bounds
-    return f"{cost.usd:.4g}" if high - low <= 1e-9 * high else f"{low:.4g}–{high:.4g}"
-
-
-def _interval(estimate: tuple[float, float, float] | None) -> str:
-    return "unknown" if estimate is None else with_ends(estimate)
-
-
-def _unknown(cost: PolicyCost) -> Iterator[str]:
-    if cost.estimated:
-        yield (
-            f"{cost.policy}: completions of {cost.estimated:,} of {cost.steps:,} steps are "
-            "estimated from the arm's own answers to other steps"
-        )
-    for why, count in cost.untold.items():
-        yield f"{cost.policy}: unknown in {count:,} of {cost.steps:,} steps: {why}"
-    if cost.untold and cost.known:
-        yield f"{cost.policy}: what is known of it costs {cost.known:.4g} USD"
 
 
 #: Tasks with questions that flip back, shown for each step.

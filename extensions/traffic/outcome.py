@@ -55,6 +55,19 @@ class PolicyCost:
     estimated: int
     untold: Mapping[str, int]
 
+    @property
+    def total(self) -> str:
+        """`usd` for people: bounds where they are apart."""
+        if self.usd is None or self.bounds is None:
+            return "unknown"
+        low, high = self.bounds
+        return f"{self.usd:.4g}" if high - low <= 1e-9 * high else f"{low:.4g}–{high:.4g}"
+
+    @property
+    def cached(self) -> float:
+        """Share of the prompt tokens that are read from a cache."""
+        return self.read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
 
 def policy_costs(
     steps: Trajectories,
@@ -476,13 +489,12 @@ class UsageCost:
     known: int
     steps: int
 
-    def lines(self) -> Iterator[str]:
-        """Lines about the cost for people."""
+    def words(self) -> str:
+        """The cost for people."""
         if not self.known:
-            yield "recorded usage: cached tokens or prices are unknown, so its cost is unknown"
-            return
+            return "recorded usage: cached tokens or prices are unknown, so its cost is unknown"
         more = "" if self.recorded is None else f"; the log itself says {self.recorded:.6g}"
-        yield (
+        return (
             f"recorded usage: {self.usd:.6g} USD with cached tokens at their own price, "
             f"{self.fresh:.6g} if all were fresh ({self.known:,} of {self.steps:,} steps{more})"
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.trajectories import ArmPrice, cache_rule, price_of_row
@@ -169,11 +171,33 @@ def day_second(day: str) -> float:
         raise BadInput(f"{day!r} is no day", where="price_date") from error
 
 
-def with_ends(estimate: tuple[float, float, float]) -> str:
+@cache
+def _pages() -> Environment:
+    pages = Environment(
+        loader=PackageLoader("routeyard.extensions.traffic"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701  Markdown and plain text, not HTML
+    )
+    pages.filters |= {"n": "{:,}".format, "percent": "{:.1%}".format, "ends": with_ends}
+    pages.filters["usd"] = lambda amount: "unknown" if amount is None else f"{amount:.4g}"
+    return pages
+
+
+def page(name: str, report: Any) -> Iterator[str]:
+    """Lines of a report by its template."""
+    text = _pages().get_template(f"{name}.jinja").render(r=report)
+    yield from text.removesuffix("\n").split("\n")
+
+
+def with_ends(estimate: tuple[float, float, float] | None) -> str:
     """An estimate with its interval; one task alone has none.
 
-    >>> with_ends((2.0, 1.0, 3.5)), with_ends((2.0, float("nan"), float("nan")))
-    ('2 (1 to 3.5)', '2 (one task)')
+    >>> with_ends((2.0, 1.0, 3.5)), with_ends((2.0, float("nan"), float("nan"))), with_ends(None)
+    ('2 (1 to 3.5)', '2 (one task)', 'unknown')
     """
+    if estimate is None:
+        return "unknown"
     value, low, high = estimate
     return f"{value:.4g} (one task)" if low != low else f"{value:.4g} ({low:.4g} to {high:.4g})"

@@ -7,7 +7,7 @@ says nothing of whether the other arm would have got as far.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -506,19 +506,18 @@ class SufficientArms:
     labels: pa.Table
     steps: int
 
-    def lines(self) -> Iterator[str]:
+    def words(self) -> str:
         """The labels in words."""
         if not self.labels.num_rows:
-            yield (
+            return (
                 "cheapest sufficient arm: unknown at every step, as no two arms went on from "
                 "the same prompt"
             )
-            return
         counts = Counter(self.labels.column("arm").to_pylist())
         arm_counts = ", ".join(
             f"{arm or 'none that is known'} {n:,}" for arm, n in sorted(counts.items(), key=str)
         )
-        yield (
+        return (
             f"cheapest sufficient arm at {self.labels.num_rows:,} prompts from which several arms "
             f"went on: {arm_counts}; at the other steps it is unknown"
         )

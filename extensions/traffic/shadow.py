@@ -34,9 +34,9 @@ from routeyard.extensions.traffic.reading import (
     arm_prices,
     arms_in,
     day_second,
+    page,
     priced_from,
     read_steps,
-    with_ends,
 )
 from routeyard.extensions.traffic.replay import (
     StepFinding,
@@ -192,86 +192,7 @@ class ShadowReport:
 
     def lines(self) -> Iterator[str]:
         """The page, in Markdown."""
-        yield f"# {self.router} in the shadow of a log"
-        yield ""
-        yield f"{self.trajectories:,} trajectories of {self.tasks:,} tasks, {self.steps:,} calls."
-        yield from (f"- audit: {finding}" for finding in self.findings)
-        yield from (f"- {line}" for line in self.usage.lines())
-        yield ""
-        yield "| arm | calls in the log | calls of the router |"
-        yield "| --- | ---: | ---: |"
-        for arm, (logged, routed) in self.shares.items():
-            yield f"| {arm} | {logged:.1%} | {routed:.1%} |"
-        yield from self._cost()
-        yield from self._outcomes()
-        yield from ("", "## What this log cannot tell", "")
-        yield from (f"- {item}" for item in self.cannot)
-        yield from ("", "## What is assumed", "")
-        yield from (f"- {assumption}" for assumption in self.assumptions)
-
-    def _cost(self) -> Iterator[str]:
-        total = self.savings.total
-        yield from ("", "## Would it have been cheaper?", "")
-        if self.after is not None:
-            yield f"Judged on trajectories from {self.after} on, which nothing was chosen by."
-            for name, day in self.past.items():
-                saved = "unknown" if day.saved is None else with_ends(day.saved)
-                yield f"Before, {name} saved {saved} USD on {day.trajectories:,} trajectories."
-            yield ""
-        if total.saved is None:
-            yield "It is unknown: no trajectory's cost is known under both."
-        else:
-            known = total.trajectories - total.untold
-            part = f"Of {known:,} trajectories with a known cost: r" if total.untold else "R"
-            yield (
-                f"{part}ecorded {_usd(total.recorded)} USD by the log itself. By prices and cache "
-                f"rules, the recorded arms cost {_usd(total.modelled)} and the router "
-                f"{_usd(total.routed)}: saved {with_ends(total.saved)} USD. Does it pay? "
-                f"{self.savings.pays.capitalize()}."
-            )
-        if self.savings.stops:
-            yield (
-                f"From {self.savings.stops} on, to the end of the log, it costs more than what was "
-                "recorded (95 %; the day was chosen by the same data)."
-            )
-        yield from ("", "| day | trajectories | recorded USD | modelled USD | router USD | "
-                         "saved USD (95 %) |")  # fmt: skip
-        yield "| --- | ---: | ---: | ---: | ---: | ---: |"
-        for day in (*self.savings.days, total):
-            saved = "unknown" if day.saved is None else with_ends(day.saved)
-            lost = f" ({day.untold:,} unknown)" if day.untold else ""
-            paid = " | ".join(_usd(usd) for usd in (day.recorded, day.modelled, day.routed))
-            yield f"| {day.day} | {day.trajectories:,}{lost} | {paid} | {saved} |"
-
-    def _outcomes(self) -> Iterator[str]:
-        result = self.achieved
-        yield from ("", "## Would it have been as good?", "")
-        if result.logged is None or result.bounds is None or result.agreeing is None:
-            yield f"It is unknown: {result.refused}."
-            return
-        yield (
-            f"{result.with_outcome:,} of {result.trajectories:,} trajectories have an outcome, "
-            f"{result.logged:.3f} in the mean. In {result.agreeing:.1%} of them the router chooses "
-            f"what was chosen; so its mean lies between {result.bounds[0]:.3f} and "
-            f"{result.bounds[1]:.3f}, whatever the other arms would have done."
-        )
-        if result.estimate is None:
-            yield f"No estimate within: {result.refused}."
-            return
-        yield from ("", "| estimate | mean outcome (95 %) |", "| --- | ---: |")
-        for item in (result.estimate.logged, *result.estimate.values):
-            yield f"| {item.estimator} | {item.value:.3f} ({item.low:.3f} to {item.high:.3f}) |"
-        yield ""
-        yield (
-            f"Effective sample size {result.estimate.effective:,.0f} of "
-            f"{result.estimate.decisions:,} decisions; least propensity "
-            f"{result.estimate.least_propensity:.3g}."
-        )
-        yield from (f"- {caution}" for caution in result.estimate.cautions)
-
-
-def _usd(amount: float | None) -> str:
-    return "unknown" if amount is None else f"{amount:.4g}"
+        return page("shadow", self)
 
 
 def shadow(

@@ -69,36 +69,24 @@ def zoo_tune_command(
         threads: CPU threads; 1 repeats exactly.
     """
     from routeyard.extensions.tuning.encoder import TuningSettings
-    from routeyard.extensions.tuning.tune import grid_of, print_plan, read, tune
+    from routeyard.extensions.tuning.tune import grid_of, read, tune
     from routeyard.extensions.tuning.tune import plan as plan_of
     from routeyard.flows.evaluation.released import out_folder, read_release
     from routeyard.pipelines.common.machine import device_of
 
     grid = grid_of(
-        routers=None if routers == "all" else comma_list(routers),
-        encoders=comma_list(encoders),
-        rows=comma_list(rows),
-        ways=comma_list(ways),
-        seeds=comma_list(seeds),
-    )
+        routers=None if routers == "all" else comma_list(routers), encoders=comma_list(encoders),
+        rows=comma_list(rows), ways=comma_list(ways), seeds=comma_list(seeds),
+    )  # fmt: skip
     settings = TuningSettings(
-        epochs=epochs,
-        batch=batch,
-        micro=min(micro or batch, batch),
-        encoder_rate=rate,
-        head_first=head_first,
-        patience=patience,
-        tokens=tokens,
-        precision=precision,
-        checkpointing=checkpointing,
-        save_every=save_every,
+        epochs=epochs, batch=batch, micro=min(micro or batch, batch), encoder_rate=rate,
+        head_first=head_first, patience=patience, tokens=tokens, precision=precision,
+        checkpointing=checkpointing, save_every=save_every, threads=threads,
         device=device_of() if device == "auto" else device,
-        threads=threads,
-    )
+    )  # fmt: skip
     core, chosen = read(read_release(release), scheme)
     folder = out_folder(release, out)
     result = plan_of(core, chosen, grid, settings, folder)
-    print_plan(result)
     if plan:
         lines = (
             f"{row['cell']:<44} {row['steps']:>8,} steps {row['tokens']:>12,} tokens"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -51,24 +50,11 @@ class Encoder:
         """(b, d) float32 unit vectors on the CPU, where heads are."""
         import torch
 
-        tokenizer = self.model.tokenizer
-        longest = max(len(entry) for entry in ids)
-        padded = np.full((len(ids), longest), tokenizer.pad_token_id or 0, dtype=np.int64)
-        mask = np.zeros_like(padded)
-        for row, item in enumerate(ids):
-            at = (
-                slice(longest - len(item), None)
-                if tokenizer.padding_side == "left"
-                else slice(len(item))
-            )
-            padded[row, at], mask[row, at] = item, 1
+        texts = {"input_ids": [item.tolist() for item in ids]}
+        padded = self.model.tokenizer.pad(texts, return_tensors="pt", verbose=False)
         device = next(self.model.parameters()).device
-        features = {
-            "input_ids": torch.from_numpy(padded).to(device),
-            "attention_mask": torch.from_numpy(mask).to(device),
-        }
         with self.autocast():
-            result = self.model(features)["sentence_embedding"]
+            result = self.model(dict(padded.to(device)))["sentence_embedding"]
         return torch.nn.functional.normalize(result.float(), dim=1).cpu()
 
     def vectors(
@@ -87,11 +73,6 @@ class Encoder:
                 if on_progress:
                     on_progress(first + len(rows), len(order))
         return out
-
-    def save(self, folder: Path) -> None:
-        """A folder that sentence-transformers reads: safetensors and JSON."""
-        self.model.cpu()
-        self.model.save(str(folder), create_model_card=False, safe_serialization=True)
 
 
 # Settings of a training, its batches and rates, its device: all but the training itself.
@@ -150,11 +131,6 @@ def batches(ids: Sequence[Ids], size: int, seed: int, epoch: int) -> list[Ints]:
         window = window[np.argsort(lengths[window], kind="stable")]
         numbers += [window[k : k + size] for k in range(0, len(window), size)]
     return [numbers[k] for k in draw.permutation(len(numbers))]
-
-
-def pieces(rows: Ints, micro: int) -> list[Ints]:
-    """A batch in pieces of at most `micro` rows."""
-    return [rows[k : k + micro] for k in range(0, len(rows), micro)]
 
 
 def schedule(step: int, steps: int, warmup: float) -> float:
@@ -220,10 +196,3 @@ def encoder_parameters(name: str) -> int:
         SourceError: it is missing.
     """
     return parameters_of(encoders.location(encoders.unpooled(encoders.full_name(name))[0]))
-
-
-def tokenizer_of(name: str) -> Any:
-    """An encoder's tokenizer, without its weights."""
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(encoders.location(encoders.full_name(name)))

@@ -29,7 +29,6 @@ from routeyard.extensions.tuning.encoder import (
     accelerator_of,
     batches,
     drawing,
-    pieces,
     schedule,
 )
 from routeyard.pipelines.common import encoders
@@ -56,7 +55,7 @@ from routeyard.pipelines.routers.networks import (
     Zooter,
     layers,
 )
-from routeyard.pipelines.routers.training import Trained, TrainingBatch, masked_cross_entropy
+from routeyard.pipelines.routers.training import Trained
 from routeyard.schemas.errors import BadInput, did_you_mean
 
 # The eight trainable heads of the plateau study, as the zoo has them.
@@ -71,15 +70,6 @@ class SharedMLP(Trained):
 
     def build(self, inputs: int, start: Vectors) -> Any:
         return layers(inputs, self.settings["width"], start)()
-
-    def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        return masked_cross_entropy(network(batch.x), batch.y, batch.known)
-
-    def registered(self) -> MLP:
-        """The same network as the zoo's `mlp`, which can be saved and loaded."""
-        made = MLP(seed=self.seed)
-        made.width, made._network = self.settings["width"], self._network
-        return made
 
 
 #: Router → head, in the study's order (section 6.1: classifier heads, contrastive, pairs,
@@ -111,8 +101,12 @@ def head_of(router: str, seed: int) -> Trained:
 
 
 def registered(head: Trained) -> Any:
-    """The fitted head as the zoo's router of its name."""
-    return head.registered() if isinstance(head, SharedMLP) else head
+    """The fitted head as the zoo's router of its name, which can be saved and loaded."""
+    if not isinstance(head, SharedMLP):
+        return head
+    made = MLP(seed=head.seed)
+    made.width, made._network = head.settings["width"], head.network
+    return made
 
 
 # Checkpoints of a training on disk: arrays as safetensors, words as JSON, never a pickle.
@@ -200,13 +194,6 @@ def save_best(place: Path, step: int, tensors: Mapping[str, Any]) -> None:
         save_file(_apart(tensors), unfinished)
 
 
-def load_best(place: Path, step: int) -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    file: dict[str, Any] = load_file(best_file(place, step))
-    return file
-
-
 def _apart(tensors: Mapping[str, Any]) -> dict[str, Any]:
     """Copies: tensors that share memory are refused by the format."""
     return {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
@@ -244,6 +231,7 @@ def tune(
         BadInput: there are no labelled validation questions, or no texts.
     """
     import torch
+    from safetensors.torch import load_file
 
     train = usable(train)
     held = train.validation
@@ -271,7 +259,7 @@ def tune(
         if result is not None:
             run.restore(*result)
         run.to_the_end(accelerator, on_progress)
-        best = load_best(place, run.progress.best_step)
+        best = load_file(best_file(place, run.progress.best_step))
         encoder.model.load_state_dict(_named(best, "encoder."))
         network.load_state_dict(_named(best, "head."))
         # From here on as whoever asks the router will encode: in float32.
@@ -311,10 +299,7 @@ class _Run:
         self.noise = torch.Generator().manual_seed(head.seed)
         self.progress = Progress()
         self.per_epoch = len(batches(self.ids, settings.batch, head.seed, 0))
-
-    @property
-    def steps(self) -> int:
-        return self.per_epoch * self.s.epochs
+        self.steps = self.per_epoch * settings.epochs
 
     def to_the_end(self, accelerator: Any, on_progress: Callable[[int, int], None] | None) -> None:
         began, before, first = time.monotonic(), self.progress.seconds, self.progress.step
@@ -345,7 +330,8 @@ class _Run:
             group["lr"] = rate * share
         self.optimiser.zero_grad()
         total = 0.0
-        for piece in pieces(rows, self.s.micro):
+        for first in range(0, len(rows), self.s.micro):
+            piece = rows[first : first + self.s.micro]
             batch = self.whole.take(torch.from_numpy(piece), self.noise)
             x = self.encoder.forward([self.ids[row] for row in piece])
             loss = self.head.loss(self.network, replace(batch, x=x)) * (len(piece) / len(rows))
@@ -457,10 +443,6 @@ class TuningInputs:
     weights: str
     parameters: int
 
-    @property
-    def data(self) -> str:
-        return whole(self.core, self.scheme)
-
 
 def drawn(core: Core, scheme: str, rows: int) -> Examples:
     """So many train questions, by a hash of their ids: a larger draw contains a smaller one."""
@@ -516,10 +498,9 @@ def run(
 def recorded(folder: Path) -> dict[str, Any] | None:
     """What a cell came to; None when it is not done."""
     try:
-        data: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
+    except (OSError, TypeError, ValueError):
         return None
-    return data
 
 
 def choices(folder: Path, record: dict[str, Any], core: Core, scheme: str) -> pa.Table:
@@ -572,7 +553,8 @@ def _fitted(
         vectors = np.zeros((core.n_queries, trained.size), dtype=np.float32)
         vectors[rows] = trained.vectors(trained.ids(some(core.prompts, rows)))
         core, router = replace(core, embeddings=vectors), registered(head)
-        trained.save(place / saved.TUNED)
+        own = trained.model.cpu()
+        own.save(str(place / saved.TUNED), create_model_card=False, safe_serialization=True)
         encoder, weights = saved.TUNED, encoders.weights_hash(str(place / saved.TUNED))
         more = {
             "best_step": progress.best_step, "steps": progress.step, "looks": progress.looks,
@@ -602,5 +584,5 @@ def _fingerprint(cell: TuningCell, bench: TuningInputs, settings: TuningSettings
     decides = {k: v for k, v in asdict(settings).items() if k not in ("save_every", "threads")}
     if not cell.tuned:
         decides = {"tokens": settings.tokens}
-    words = [asdict(cell), bench.data, bench.weights, decides]
+    words = [asdict(cell), whole(bench.core, bench.scheme), bench.weights, decides]
     return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()[:24]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import pyarrow as pa
 from routeyard.extensions.tuning.encoder import (
     Encoder,
     TuningSettings,
+    drawing,
     encoder_parameters,
-    tokenizer_of,
 )
 from routeyard.extensions.tuning.training import (
     HEADS,
@@ -29,9 +30,13 @@ from routeyard.extensions.tuning.training import (
     run,
 )
 from routeyard.flows.console import counter, line
+from routeyard.flows.evaluation.released import texts_of
+from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Vectors
 from routeyard.pipelines.common.matrix import Core, core_of
 from routeyard.pipelines.common.staging import replacing, write_parquet, write_text
+from routeyard.pipelines.evaluate.experiment import default_scheme, with_validation
+from routeyard.pipelines.evaluate.model_size import tokenised
 from routeyard.pipelines.evaluate.studies.needs import TUNED, identity, whole
 from routeyard.schemas.errors import BadInput
 
@@ -58,12 +63,10 @@ class Grid:
         for n in rows:
             if "frozen" in self.ways:
                 results.append(TuningCell(REFERENCE_ROUTER, encoder, n, False, self.seeds[0]))
-            for way in self.ways:
-                results += [
-                    TuningCell(router, encoder, n, way == "tuned", seed)
-                    for router in self.routers
-                    for seed in self.seeds
-                ]
+            results += [
+                TuningCell(router, encoder, n, way == "tuned", seed)
+                for way, router, seed in product(self.ways, self.routers, self.seeds)
+            ]
         return results
 
 
@@ -100,15 +103,10 @@ def grid_of(
 
 def read(tables: Mapping[str, pa.Table], scheme: str | None) -> tuple[Core, str]:
     """The release with validation questions, `prompts` being the texts that encoders read."""
-    from routeyard.pipelines.common.encoders import text_of
-    from routeyard.pipelines.evaluate.experiment import default_scheme, with_validation
-
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
     chosen = default_scheme(core, scheme)
     core, _ = with_validation(core, chosen)
-    asked = tables["queries"].select(["query_id", "question", "choices"]).to_pylist()
-    texts = {row["query_id"]: text_of(row["question"], row["choices"] or []) for row in asked}
-    return replace(core, prompts=tuple(texts[q] for q in core.query_ids)), chosen
+    return replace(core, prompts=tuple(texts_of(tables, core))), chosen
 
 
 def plan(
@@ -119,7 +117,7 @@ def plan(
     Raises:
         BadInput: two encoders have one name.
     """
-    from routeyard.pipelines.evaluate.model_size import tokenised
+    from transformers import AutoTokenizer
 
     shared = [Path(encoder).name for encoder in grid.encoders]
     if len(set(shared)) < len(shared):
@@ -127,10 +125,11 @@ def plan(
             f"two encoders are called {max(shared, key=shared.count)!r}, and so would their cells",
             next_step="rename a folder, or train them into separate folders (--out)",
         )
-    rows = []
+    rows: list[dict[str, Any]] = []
     for encoder in grid.encoders:
         parameters = encoder_parameters(encoder)
-        read = tokenised(tokenizer_of(encoder), core.prompts, settings.tokens)
+        tokenizer = AutoTokenizer.from_pretrained(encoders.location(encoders.full_name(encoder)))
+        read = tokenised(tokenizer, core.prompts, settings.tokens)
         lengths = dict(zip(core.query_ids, map(len, read), strict=True))
         for cell in grid.cells(encoder, len(core.rows(scheme, "train"))):
             learnt = [lengths[q] for q in drawn(core, scheme, cell.rows).queries.query_ids]
@@ -141,21 +140,15 @@ def plan(
                     "parameters": parameters, "done": recorded(out / cell.name) is not None,
                 }
             )  # fmt: skip
+    for size, cells in Counter(row["parameters"] for row in rows).items():
+        line("tune", f"{cells} cells of an encoder of {size / 1e6:.1f} million parameters")
     return {"cells": rows}
-
-
-def print_plan(planned: Mapping[str, Any]) -> None:
-    """Print the plan: a line for each size of encoder."""
-    for parameters, cells in Counter(row["parameters"] for row in planned["cells"]).items():
-        line("tune", f"{cells} cells of an encoder of {parameters / 1e6:.1f} million parameters")
 
 
 def tune(
     core: Core, scheme: str, grid: Grid, settings: TuningSettings, out: Path
 ) -> dict[str, Any]:
     """Run every cell; write tuned.parquet, runs.parquet and table.md of all that are done."""
-    from routeyard.pipelines.common import encoders
-
     for encoder in grid.encoders:
         weights = encoders.weights_hash(encoder)
         vectors = frozen(core, scheme, encoder, weights, settings, out)
@@ -177,22 +170,16 @@ def frozen(
     core: Core, scheme: str, encoder: str, weights: str, settings: TuningSettings, out: Path
 ) -> Vectors:
     """(n, d) vectors of the untouched encoder, read from `out` where they were made before."""
-    import torch
     from safetensors.numpy import load_file, save_file
 
     name = f"{whole(core, scheme)}-{weights}-{settings.tokens}"
     path = out / "vectors" / f"{name}.safetensors"
     if path.is_file():
         return np.asarray(load_file(path)["vectors"])
-    had = torch.get_num_threads()
-    torch.set_num_threads(settings.threads)
-    try:
+    with drawing(settings, 0, settings.device), counter("encode", "questions") as advance:
         item = Encoder(encoder, settings.tokens)
         item.model.to(settings.device)
-        with counter("encode", "questions") as advance:
-            vectors = item.vectors(item.ids(core.prompts), advance)
-    finally:
-        torch.set_num_threads(had)
+        vectors = item.vectors(item.ids(core.prompts), advance)
     with replacing(path) as unfinished:
         save_file({"vectors": vectors}, unfinished)
     return vectors

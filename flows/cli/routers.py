@@ -221,10 +221,10 @@ def zoo_command(name: Annotated[str | None, typer.Argument()] = None) -> Output:
         name: A router.
     """
     from routeyard.pipelines.routers import ROUTERS
-    from routeyard.pipelines.routers.described import described
+    from routeyard.pipelines.routers.base import described
 
     if name is None:
-        rows = [described(item) for item in ROUTERS.names()]
+        rows = [described(item, ROUTERS.get(item)) for item in ROUTERS.names()]
         table = [
             (
                 item["name"],
@@ -236,7 +236,8 @@ def zoo_command(name: Annotated[str | None, typer.Argument()] = None) -> Output:
         ]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return Output(rows, ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table))
-    made, row = ROUTERS.get(name), described(name)
+    made = ROUTERS.get(name)
+    row = described(name, made)
     text = inspect.getdoc(made) or ""
     shown = {
         key: row[key]

@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from routeyard.flows.console import line
 from routeyard.flows.evaluation.released import (
+    code_of_fits,
     out_folder,
     read_release,
     with_beside,
     with_embeddings,
 )
-from routeyard.flows.workspace import BASE, module_hash, reach
+from routeyard.flows.workspace import BASE
 from routeyard.pipelines.common import machine as memory
 from routeyard.pipelines.common.arrays import Array
 from routeyard.pipelines.common.matrix import Core, Queries, core_of, unseen_images
@@ -285,20 +286,16 @@ def store_in(cache: Path | None, specs: Iterable[RouterSpec]) -> PredictionStore
 
 def code_of(specs: Iterable[RouterSpec]) -> dict[str, str]:
     """Router → hash of all code that its figures depend on; of other people's, of their files."""
-    shared = frozenset({"routeyard.pipelines.evaluate.fit"})
     code = {}
     for spec in specs:
         module = spec.target.rpartition(":")[0]
-        hashed = hashlib.sha256()
+        hashed = hashlib.sha256(code_of_fits().encode())
         if module.endswith(".py"):
             for file in sorted(reached(Path(module))):
                 hashed.update(file.read_bytes())
         elif not spec.is_table and not module.startswith("routeyard.pipelines."):
             # Another package's: its own file, and its version for what that file imports.
             hashed.update(_foreign(module))
-        modules = shared | ({module} if module.startswith("routeyard.pipelines.") else set())
-        for name in sorted(reach(frozenset(modules))):
-            hashed.update(f"{name}={module_hash(name)}\n".encode())
         code[spec.name] = hashed.hexdigest()[:16]
     return code
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from routeyard.flows.console import counter, line
-from routeyard.flows.workspace import reached_code
 from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Bools, Vectors
 from routeyard.pipelines.common.encoders import NAME as TFIDF
@@ -129,9 +128,8 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save_file
 
-    code = reached_code("routeyard.pipelines.common.encoders")
     hashed = hashlib.sha256()
-    feed(hashed, [code, *library_versions()])
+    feed(hashed, [code_of_fits(), *library_versions()])
     feed(hashed, np.asarray(train))
     feed(hashed, texts)
     file = cache / f"{TFIDF}-{hashed.hexdigest()[:24]}.safetensors"
@@ -144,6 +142,26 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     with suppress(OSError), replacing(file) as unfinished:
         save_file({"vectors": result}, unfinished)
     return result
+
+
+#: Where the packages are, and what decides vectors and fits: whole packages, modules of `evaluate`.
+_ROOT = Path(__file__).parents[2]
+_FITS = ("schemas/**/*", "pipelines/common/**/*", "pipelines/routers/**/*",
+         "pipelines/evaluate/__init__.py", "pipelines/evaluate/experiment.py",
+         "pipelines/evaluate/fit.py")  # fmt: skip
+
+
+def files_of_fits() -> list[Path]:
+    """Files whose code decides vectors and fits, from the root."""
+    files = sorted(file.relative_to(_ROOT) for pattern in _FITS for file in _ROOT.glob(pattern))
+    return [file for file in files if file.suffix in (".py", ".yaml", ".sql")]
+
+
+@cache
+def code_of_fits() -> str:
+    """Hash of the files that vectors and fits depend on."""
+    parts = (f"{file}\0".encode() + (_ROOT / file).read_bytes() for file in files_of_fits())
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
 def lexical(tables: Mapping[str, pa.Table], core: Core, scheme: str, cache: Path) -> pa.Table:

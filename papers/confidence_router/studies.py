@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from routeyard.pipelines.evaluate.run.mixing import alike, trained_elsewhere
 from routeyard.pipelines.evaluate.studies.items import Columns, cells_of, curve_table
 from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext
 from routeyard.pipelines.evaluate.sweep import MetricRow, metric
+from routeyard.pipelines.routers.pairs import Battles
 from routeyard.schemas.errors import BadInput
 
 # Answer quality of a routed pair: how often a judge has nothing better than the routed answer.
@@ -128,14 +130,17 @@ def _tested(context: StudyContext) -> Core:
     return context.once("tested", made)
 
 
+def _battles(context: StudyContext) -> Iterator[tuple[Battles, str]]:
+    """The battles of each basis, and what it is called."""
+    preferences, scheme = context.tables.get("preferences"), context.default_scheme()
+    for basis in bases(preferences):
+        yield battles_on(context.core, preferences, scheme, _pair(context), basis)
+
+
 def _wanted(context: StudyContext) -> dict[str, Callable[[Queries], Floats]]:
     """`basis: SW` → how much the large model is wanted; what teaches nothing is left out."""
-    preferences = context.tables.get("preferences")
     result: dict[str, Callable[[Queries], Floats]] = {}
-    for basis in bases(preferences):
-        battles, called = battles_on(
-            context.core, preferences, context.default_scheme(), _pair(context), basis
-        )
+    for battles, called in _battles(context):
         for name, short in PRINTED.items():
             try:
                 made = trained(battles, _pair(context), [name])
@@ -145,19 +150,19 @@ def _wanted(context: StudyContext) -> dict[str, Callable[[Queries], Floats]]:
     return result
 
 
+def _compared(context: StudyContext, wanted: Mapping[str, Any], **routers: Any) -> Evaluation:
+    """Pair scorers, and perhaps routers, on the test questions."""
+    return evaluate(
+        _tested(context), routers, scheme=context.default_scheme(), resamples=context.resamples,
+        seed=context.seed, pair=_pair(context), pair_scorers=wanted,
+    )  # fmt: skip
+
+
 def _evaluated(context: StudyContext) -> Evaluation:
-    return context.once(
-        "duels",
-        lambda: evaluate(
-            _tested(context),
-            {"random": context.make("random")},
-            scheme=context.default_scheme(),
-            resamples=context.resamples,
-            seed=context.seed,
-            pair=_pair(context),
-            pair_scorers=_wanted(context),
-        ),
-    )
+    def made() -> Evaluation:
+        return _compared(context, _wanted(context), random=context.make("random"))
+
+    return context.once("duels", made)
 
 
 def rates(context: StudyContext) -> Sequence[StudyCell]:
@@ -173,27 +178,13 @@ def curves(context: StudyContext) -> pa.Table:
 
 
 def sizes(context: StudyContext) -> Sequence[StudyCell]:
-    cells = []
-    preferences = context.tables.get("preferences")
-    for basis in bases(preferences):
-        battles, called = battles_on(
-            context.core, preferences, context.default_scheme(), _pair(context), basis
-        )
-        whole = len(battles.outcome)
+    cells, router = [], "pair-bt-as-printed"
+    for battles, called in _battles(context):
         for share in (0.1, 0.25, 0.5, 1.0):
-            n = max(2, round(share * whole))
+            n = max(2, round(share * len(battles.outcome)))
+            made = trained(first_of(battles, n, context.seed), _pair(context), [router])
             name = f"{called}: {n:,}"
-            done = evaluate(
-                _tested(context), {},
-                scheme=context.default_scheme(), resamples=context.resamples, seed=context.seed,
-                pair=_pair(context),
-                pair_scorers={
-                    name: trained(
-                        first_of(battles, n, context.seed), _pair(context), ["pair-bt-as-printed"]
-                    )["pair-bt-as-printed"]
-                },
-            )  # fmt: skip
-            cells += cells_of(done, RATES, [name])
+            cells += cells_of(_compared(context, {name: made[router]}), RATES, [name])
     return cells
 
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
+from routeyard.papers.paper import paper_of
 
-from routeyard.papers.paper import read_paper
-from routeyard.pipelines.evaluate.studies.study import declared_in
-
-PAPER = read_paper(Path(__file__).parent)
-#: The study of a name, as `studies.yaml` declares it.
-__getattr__ = partial(declared_in, __name__)
+#: What it prints, and the study of a name, as `studies.yaml` declares it.
+PAPER, __getattr__ = paper_of(__name__)

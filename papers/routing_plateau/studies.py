@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,10 +14,9 @@ from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.evaluate.metrics.selection import hard_subset, solvable
 from routeyard.pipelines.evaluate.run import Evaluation
-from routeyard.pipelines.evaluate.studies.items import REFERENCE, measure_of
+from routeyard.pipelines.evaluate.studies.items import REFERENCE, lines_table, measure_of
 from routeyard.pipelines.evaluate.studies.needs import runs_of, split_of
 from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext, Unit
-from routeyard.schemas.contracts import RESULTS
 
 # Tables over encoders, pairs and configurations, from the winners of a zoo that was run.
 #
@@ -322,16 +321,7 @@ def configuration_curves(context: StudyContext) -> pa.Table:
     accuracy = _of_configurations(context)
     _, _, _, top = hard_questions_hits(context)
     series = {"configurations": accuracy, "oracle": np.full(len(accuracy), float(top.mean()))}
-    return _curves((name, np.arange(1, len(ys) + 1), ys) for name, ys in series.items())
-
-
-def _curves(series: Iterable[tuple[str, Iterable[float], Iterable[float]]]) -> pa.Table:
-    rows = [
-        {"series": name, "x": float(x), "y": float(y)}
-        for name, xs, ys in series
-        for x, y in zip(xs, ys, strict=True)
-    ]
-    return pa.Table.from_pylist(rows, schema=RESULTS["study_curves"])
+    return lines_table((name, np.arange(1, len(ys) + 1), ys) for name, ys in series.items())
 
 
 def accuracy_and_cost(context: StudyContext) -> Sequence[StudyCell]:
@@ -366,7 +356,7 @@ def plateau_curve(context: StudyContext) -> pa.Table:
     lines += [
         (name, ends, [accuracy[name]] * 2) for name in ("best single", "oracle") if name in accuracy
     ]
-    return _curves(lines)
+    return lines_table(lines)
 
 
 # Which models routers ask: shares of all questions and of hard ones (Figures 4 and 6 to 9).

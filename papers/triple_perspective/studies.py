@@ -22,7 +22,12 @@ from routeyard.pipelines.evaluate.metrics.bootstrap import interval
 from routeyard.pipelines.evaluate.results import default_pair
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.evaluate.signals import LocalModel, pooled
-from routeyard.pipelines.evaluate.studies.items import Columns, cells_of, measure_of
+from routeyard.pipelines.evaluate.studies.items import (
+    Columns,
+    cells_of,
+    lines_table,
+    measure_of,
+)
 from routeyard.pipelines.evaluate.studies.study import (
     SLOW_RESAMPLES,
     Maker,
@@ -31,7 +36,6 @@ from routeyard.pipelines.evaluate.studies.study import (
     made,
     who,
 )
-from routeyard.schemas.contracts import RESULTS
 from routeyard.schemas.errors import BadInput
 
 # When a small agent should hand over: what can be seen of a trajectory after each of its steps.
@@ -261,13 +265,8 @@ def cells(context: StudyContext) -> Sequence[StudyCell]:
 
 def curves(context: StudyContext) -> pa.Table:
     core, result = choices_of(context)
-    rows = []
-    for name, chosen in result.items():
-        cost, right = _points(core, chosen, measure_of(context), np.arange(core.n_queries))
-        rows += [
-            {"series": name, "x": float(x), "y": float(y)} for x, y in zip(cost, right, strict=True)
-        ]
-    return pa.Table.from_pylist(rows, schema=RESULTS["study_curves"])
+    measure, rows = measure_of(context), np.arange(core.n_queries)
+    return lines_table((name, *_points(core, c, measure, rows)) for name, c in result.items())
 
 
 # Hidden states where a release has none: an encoder's layers in the place of the small model's.
@@ -474,27 +473,22 @@ def width(context: StudyContext) -> Sequence[StudyCell]:
 
 def _weights(context: StudyContext) -> dict[str, Floats]:
     """Release, or `mixed` → (L,) mean weights of the layers."""
-    groups = _groups(context)
-    weights = {}
-    for label, on in groups.items():
+
+    def of(on: tuple[str, ...]) -> Floats:
         train = context.training(on)
         router: Any = fit(PROBES[GLOBAL](context.seed), train)
-        weights[label] = router.layer_weights(train.queries).mean(axis=0)
-    return weights
+        return np.asarray(router.layer_weights(train.queries).mean(axis=0))
+
+    return context.once("layers", lambda: {k: of(on) for k, on in _groups(context).items()})
 
 
 def layers(context: StudyContext) -> Sequence[StudyCell]:
     return [
         StudyCell(f"layer {k}", label, float(value), "percent")
-        for label, weights in context.once("layers", lambda: _weights(context)).items()
+        for label, weights in _weights(context).items()
         for k, value in enumerate(weights)
     ]
 
 
 def layer_curves(context: StudyContext) -> pa.Table:
-    rows = [
-        {"series": label, "x": float(k), "y": float(value)}
-        for label, weights in context.once("layers", lambda: _weights(context)).items()
-        for k, value in enumerate(weights)
-    ]
-    return pa.Table.from_pylist(rows, schema=RESULTS["study_curves"])
+    return lines_table((label, range(len(w)), w) for label, w in _weights(context).items())

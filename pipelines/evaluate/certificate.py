@@ -98,30 +98,20 @@ class McNemar:
     p: float
 
 
-def mcnemar(first: Floats, second: Floats) -> McNemar:
+def mcnemar(first: Floats, second: Floats, *, one_sided: bool = False) -> McNemar:
     """Exact McNemar test on paired scores (n,); queries where either is NaN are left out.
 
     For scores between 0 and 1 it is the sign test on their difference.
 
+    Args:
+        one_sided: against the alternative that the first is more often right (CSCR, Table 16):
+            P(X ≥ `first_only`), X binomial over the discordant questions with chance one half.
+
     >>> mcnemar(np.array([1, 1, 1, 1, 1, 0.0]), np.array([0, 0, 0, 0, 0, 0.0]))
     McNemar(first_only=5, second_only=0, p=0.0625)
-    """
-    return _mcnemar(first, second, "two-sided")
-
-
-def mcnemar_one_sided(first: Floats, second: Floats) -> McNemar:
-    """The same against the alternative that the first is more often right (CSCR, Table 16).
-
-    n10 = `first_only`, n01 = `second_only`; p = P(X ≥ n10), X binomial over the
-    discordant questions with chance one half.
-
-    >>> mcnemar_one_sided(np.array([1, 1, 1, 1, 1, 0.0]), np.array([0, 0, 0, 0, 0, 0.0]))
+    >>> mcnemar(np.array([1, 1, 1, 1, 1, 0.0]), np.array([0, 0, 0, 0, 0, 0.0]), one_sided=True)
     McNemar(first_only=5, second_only=0, p=0.03125)
     """
-    return _mcnemar(first, second, "greater")
-
-
-def _mcnemar(first: Floats, second: Floats, alternative: str) -> McNemar:
     # `scipy.stats` alone takes a second to import.
     from scipy.special import bdtr, bdtrc
 
@@ -129,7 +119,7 @@ def _mcnemar(first: Floats, second: Floats, alternative: str) -> McNemar:
     n = won + lost
     if not n:
         return McNemar(0, 0, 1.0)
-    if alternative == "greater":
+    if one_sided:
         return McNemar(won, lost, float(bdtrc(won - 1, n, 0.5)) if won else 1.0)
     return McNemar(won, lost, min(1.0, 2 * float(bdtr(min(won, lost), n, 0.5))))
 

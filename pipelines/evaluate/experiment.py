@@ -222,18 +222,22 @@ DECISION = "decision_cost_usd"
 _IDS = frozenset({"query_id", "model_id", "router"})
 
 
-def read_predictions(path: Path) -> pa.Table:
-    """A CSV or Parquet file about questions and models; ids are texts, each column is there once.
-
-    Raises:
-        BadInput: there is no such table, a column name occurs twice, or an id is not a string.
-    """
+def _is_file(path: Path) -> None:
     if not path.is_file():
         raise BadInput(
             "there is no such predictions file",
             where=str(path),
             next_step="give a CSV or Parquet with query_id, model_id and, if known, score",
         )
+
+
+def read_predictions(path: Path) -> pa.Table:
+    """A CSV or Parquet file about questions and models; ids are texts, each column is there once.
+
+    Raises:
+        BadInput: there is no such table, a column name occurs twice, or an id is not a string.
+    """
+    _is_file(path)
     try:
         # As they are written: 0012 is no number, and NA may be a name.
         options = csv.ConvertOptions(column_types=dict.fromkeys(_IDS, pa.string()))
@@ -416,17 +420,15 @@ def registered(names: list[str] | None = None) -> list[RouterSpec]:
         UnknownName: no router has that name.
         BadInput: it has no such preset.
     """
-    wanted = names if names is not None else ROUTERS.names()
-    return [_registered(name) for name in dict.fromkeys(wanted)]
-
-
-def _registered(name: str) -> RouterSpec:
-    router, colon, preset = name.partition(":")
-    ROUTERS.get(router)
-    if not colon:
-        return RouterSpec(name, ROUTERS.targets[router])
-    constants(router, preset)
-    return RouterSpec(name, ROUTERS.targets[router], {"preset": preset})
+    specs = []
+    for name in dict.fromkeys(ROUTERS.names() if names is None else names):
+        router, colon, preset = name.partition(":")
+        ROUTERS.get(router)
+        if colon:
+            constants(router, preset)
+        setting = {"preset": preset} if colon else {}
+        specs.append(RouterSpec(name, ROUTERS.targets[router], setting))
+    return specs
 
 
 def own(target: str) -> RouterSpec:
@@ -436,12 +438,7 @@ def own(target: str) -> RouterSpec:
         BadInput: it cannot be found or is no router.
     """
     if target.endswith((".csv", ".parquet")):
-        if not Path(target).is_file():
-            raise BadInput(
-                "there is no such predictions file",
-                where=target,
-                next_step="give a CSV or Parquet with query_id, model_id and, if known, score",
-            )
+        _is_file(Path(target))
         return RouterSpec(Path(target).stem, str(Path(target).resolve()))
     module, _, attribute = target.rpartition(":")
     if module.endswith(".py"):

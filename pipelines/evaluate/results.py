@@ -19,7 +19,7 @@ from routeyard.pipelines.common.arrays import (
     single_means,
 )
 from routeyard.pipelines.common.matrix import Core
-from routeyard.pipelines.evaluate.certificate import McNemar, holm, mcnemar, mcnemar_one_sided
+from routeyard.pipelines.evaluate.certificate import McNemar, holm, mcnemar
 from routeyard.pipelines.evaluate.metrics import METRICS, tradeoff
 from routeyard.pipelines.evaluate.metrics import selection as plateau
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval, p_value
@@ -373,7 +373,7 @@ def compare_published(
             at_choice(correct, choices[:, int(np.argmin(np.abs(costs - budget)))].astype(np.int64))
             for costs, choices in (grids[a], grids[b])
         ]
-        results.append((mcnemar_one_sided(*right), float(np.nanmean(right[0] - right[1]))))
+        results.append((mcnemar(*right, one_sided=True), float(np.nanmean(right[0] - right[1]))))
     return _tested(metric, split, names, results)
 
 

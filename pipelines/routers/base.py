@@ -24,19 +24,19 @@ Those of the routers here are in `routers.yaml`, which `@listed` reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Floats as Floats
-from routeyard.pipelines.common.arrays import by_rows, ranked, sums_of
+from routeyard.pipelines.common.arrays import by_rows, mean_costs, ranked, sums_of
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Examples as Examples
 from routeyard.pipelines.common.matrix import Queries as Queries
 from routeyard.pipelines.common.matrix import complete_measure
-from routeyard.pipelines.routers.listed import Scale
+from routeyard.pipelines.routers.listed import Scale, constants, presets_of
 from routeyard.pipelines.routers.listed import Traits as Traits
 from routeyard.pipelines.routers.listed import listed as listed
 
@@ -128,6 +128,17 @@ def architectures_of(router: Any) -> tuple[Mapping[str, Any], ...]:
     return architectures
 
 
+def described(name: str, made: Any) -> dict[str, Any]:
+    """Name, traits, settings and published constants of a router's class, as JSON holds them."""
+    traits = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(traits_of(made)).items()}
+    published = {
+        preset: {setting: asdict(item) for setting, item in constants(name, preset).items()}
+        for preset in presets_of(name)[1:]
+    }
+    tried = [dict(item) for item in architectures_of(made)]
+    return {"name": name, **traits, "architectures": tried, "presets": published}
+
+
 def usable(train: Examples, *, least_models: int = 1) -> Examples:
     """The train questions that have a label at all.
 
@@ -149,6 +160,12 @@ def usable(train: Examples, *, least_models: int = 1) -> Examples:
     if len(rows) == len(train.labels):
         return train
     return train.take(rows)
+
+
+def in_blocks(of: Callable[[Any], Floats], rows: Any, size: int, width: int | None) -> Floats:
+    """What `of` says of rows, `size` at a time; of none (0, `width`), or (0,) without one."""
+    parts = [of(rows[first : first + size]) for first in range(0, len(rows), size)]
+    return np.concatenate(parts) if parts else np.empty((0,) if width is None else (0, width))
 
 
 def model_means(labels: Floats) -> Floats:
@@ -178,9 +195,7 @@ def mean_cost(train: Examples) -> Floats | None:
     name = complete_measure(train.costs)
     if name is None:
         return None
-    n = sums_of(lambda part: ~np.isnan(part), train.costs[name])
-    total = sums_of(lambda part: np.where(np.isnan(part), 0.0, part), train.costs[name])
-    return np.asarray(total / n)
+    return mean_costs(train.costs[name])
 
 
 def squared_error(predicted: Floats, labels: Floats) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Vectors, ranked
+from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors, ranked
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.base import (
     mean_cost,
@@ -57,14 +57,8 @@ class KMeansRouter:
         return self
 
     def _clusters(self, train: Examples, k: int) -> tuple[Vectors, Floats]:
-        labels, centres = clustered(train.queries.vectors(), k, self.seed)
-        known = ~np.isnan(train.labels)
-        member = np.zeros((k, len(labels)))
-        member[labels, np.arange(len(labels))] = 1.0
-        prior = model_means(train.labels)
-        total = member @ np.where(known, train.labels, 0.0) + self.weight * prior
-        n = member @ known + self.weight
-        return centres, np.where(n > 0, total / np.maximum(n, 1e-300), prior)
+        member, centres = clustered(train.queries.vectors(), k, self.seed)
+        return centres, means_in(member, train.labels, k, model_means(train.labels), self.weight)
 
     def scores(self, queries: Queries) -> Floats:
         return np.asarray(self._means[closest(queries.vectors(), self._centres)])
@@ -88,6 +82,22 @@ def clustered(vectors: Vectors, k: int, seed: int, restarts: int = 1) -> tuple[I
 def at_most(k: int, vectors: Vectors, seed: int, restarts: int = 1) -> tuple[Ints, Vectors]:
     """`clustered`, with no more clusters than distinct questions."""
     return clustered(vectors, min(k, len(np.unique(vectors, axis=0))), seed, restarts)
+
+
+def sums_in(member: Ints, values: Floats, k: int) -> tuple[Floats, Floats]:
+    """(k, m) sums of the known values in every cluster, and how many they are."""
+    at: Array = np.zeros((k, len(member)))
+    at[member, np.arange(len(member))] = 1.0
+    known = ~np.isnan(values)
+    return at @ np.where(known, values, 0.0), at @ known
+
+
+def means_in(member: Ints, values: Floats, k: int, prior: Floats | float, weight: float) -> Floats:
+    """(k, m) means of the known values in every cluster, `prior` counting as `weight` more of
+    them; `prior` where nothing is known."""
+    total, n = sums_in(member, values, k)
+    total, n = total + weight * prior, n + weight
+    return np.where(n > 0, total / np.maximum(n, 1e-300), prior)
 
 
 def closest(vectors: Vectors, centres: Vectors) -> Ints:
@@ -136,16 +146,10 @@ class AvengersPro:
         member, self._centres = at_most(
             self.clusters, train.queries.vectors(), self.seed, self.restarts
         )
-        k = len(self._centres)
-        prior = model_means(train.labels)
-        known = ~np.isnan(train.labels)
-        filled = np.where(known, train.labels, 0.0)
         # One answer at the model's mean keeps small clusters from extremes; not published.
-        item = 0 if self.as_published else 1
-        total, n = np.tile(item * prior, (k, 1)), np.full((k, len(prior)), float(item))
-        np.add.at(total, member, filled)
-        np.add.at(n, member, known)
-        self._means = np.where(n > 0, total / np.maximum(n, 1), prior)
+        weight = 0 if self.as_published else 1
+        prior = model_means(train.labels)
+        self._means = means_in(member, train.labels, len(self._centres), prior, weight)
         if self.as_published:
             self._means = self._ranked(train)
         return self
@@ -213,27 +217,20 @@ class TagRouter:
     def fit(self, train: Examples) -> TagRouter:
         train = usable(train)
         gap = train.labels - train.labels[:, [strongest(train)]]
-        known = ~np.isnan(gap)
-        result = np.where(known, np.where(gap == 0, self.tie, np.sign(gap)), 0.0)
-        total = result.sum(axis=0)
-        self._overall = total / np.maximum(known.sum(axis=0), 1)
+        result = np.where(gap == 0, self.tie, np.sign(gap))
+        whole = sums_in(np.zeros(len(gap), np.int64), result, 1)
+        self._overall = whole[0][0] / np.maximum(whole[1][0], 1)
         self._tasks, of_task = np.unique(train.queries.tasks, return_inverse=True)
         self._centres: list[Vectors] = []
         tags = [(of_task.astype(np.int64), len(self._tasks))]
-        if self.grains:
-            for grain in self.grains:
-                member, centres = at_most(grain, train.queries.vectors(), self.seed)
-                self._centres.append(centres)
-                tags.append((member, len(centres)))
-        self._scores = [self._of(member, k, result, known) for member, k in tags]
+        for grain in self.grains:
+            member, centres = at_most(grain, train.queries.vectors(), self.seed)
+            self._centres.append(centres)
+            tags.append((member, len(centres)))
+        sums = [sums_in(member, result, k) for member, k in tags]
+        # Of each tag: how far each model is from its overall score, weighted.
+        self._scores = [(total - n * self._overall) / (n + self.prior) for total, n in sums]
         return self
-
-    def _of(self, member: Ints, k: int, result: Floats, known: Bools) -> Floats:
-        """(k, m) weighted deviation of each tag from the overall score."""
-        total, n = np.zeros((k, result.shape[1])), np.zeros((k, result.shape[1]))
-        np.add.at(total, member, result)
-        np.add.at(n, member, known)
-        return np.asarray((total - n * self._overall) / (n + self.prior))
 
     def scores(self, queries: Queries) -> Floats:
         means = np.tile(self._overall, (len(queries), 1))
@@ -275,7 +272,7 @@ class UMR:
         self._centres = at_most(self.k, train.queries.vectors(), self.seed)[1]
         judged = train if held is None or np.all(np.isnan(held.labels)) else held
         at = closest(judged.queries.vectors(), self._centres)
-        self._errors = errors_in(at, judged.labels, len(self._centres))
+        self._errors = means_in(at, 1 - judged.labels, len(self._centres), 0.5, 0)
         return self
 
     def scores(self, queries: Queries) -> Floats:
@@ -286,14 +283,4 @@ class UMR:
             at = np.argmax(vectors @ unit.T, axis=1)
         else:
             at = closest(vectors, self._centres)
-        return np.asarray(1 - self._errors[:, at].T)
-
-
-def errors_in(cluster: Ints, labels: Floats, k: int) -> Floats:
-    """(m, k) mean of 1 − label in every cluster; 0.5 where a model has no label there."""
-    known = ~np.isnan(labels)
-    member: Array = np.zeros((len(labels), k))
-    member[np.arange(len(labels)), cluster] = 1.0
-    n = known.T.astype(np.float64) @ member
-    wrong = np.where(known, 1 - labels, 0.0).T @ member
-    return np.where(n > 0, wrong / np.maximum(n, 1), 0.5)
+        return np.asarray(1 - self._errors[at])

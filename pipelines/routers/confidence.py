@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -11,7 +10,8 @@ import numpy as np
 from routeyard.pipelines.common.arrays import Floats
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.base import model_means, usable
-from routeyard.pipelines.routers.listed import Traits, listed
+from routeyard.pipelines.routers.clusters import means_in
+from routeyard.pipelines.routers.listed import listed
 from routeyard.schemas.errors import BadInput
 
 # Training-free routers: how sure a model looks of its own answer is its score.
@@ -20,7 +20,7 @@ from routeyard.schemas.errors import BadInput
 FEW = 10
 
 
-class Confidence(ABC):
+class Confidence:
     """Score = a signal brought to [0, 1] by a fixed function that rises with confidence.
 
     Nothing is trained: what is learnt from train is only the value where a signal is
@@ -31,24 +31,27 @@ class Confidence(ABC):
     """
 
     name: ClassVar[str]
-    traits: ClassVar[Traits]
+    #: What it reads, a name of `Queries.signals`.
+    signal: str
     architectures: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"calibrated": True})
 
     def __init__(self, calibrated: bool = False):
         self.calibrated = calibrated
 
-    @abstractmethod
     def confidence(self, queries: Queries) -> Floats:
         """(n, m) in [0, 1]; NaN where the signal is missing."""
+        return np.asarray(self.brought(queries.signal(self.signal)))
+
+    def brought(self, shown: Floats) -> Floats:
+        """The signal as a confidence in [0, 1]."""
+        return shown
 
     def fit(self, train: Examples) -> Any:
         train = usable(train)
         shown = self.confidence(train.queries)
         level = model_means(train.labels)
-        known = ~np.isnan(shown)
-        total = np.where(known, shown, 0.0).sum(axis=0)
-        n = known.sum(axis=0)
-        self._filled = np.where(n > 0, total / np.maximum(n, 1), level)
+        whole = np.zeros(len(shown), np.int64)
+        self._filled = means_in(whole, shown, 1, level, 0)[0]
         m = len(level)
         self._slope, self._offset = np.full(m, np.nan), np.full(m, np.nan)
         if self.calibrated:
@@ -81,44 +84,33 @@ class Confidence(ABC):
 
 def shown(router: str, signals: Mapping[str, Floats]) -> bool:
     """Whether the signal that a router of this file reads is among those; True for any other."""
-    wanted = {
-        SelfAsk.name: "self_assessment",
-        Margin.name: "margin",
-        Entropy.name: "entropy",
-        MaxLogit.name: "max_logit",
-        SemanticEntropy.name: "semantic_entropy[discrete]",
-    }.get(router)
-    return wanted is None or wanted in signals
+    own = (SelfAsk, Margin, Entropy, MaxLogit, SemanticEntropy)
+    wanted = {made.name: made.signal for made in own}
+    return router not in wanted or wanted[router] in signals
 
 
 @listed
 class SelfAsk(Confidence):
     """Probability with which the model calls its own answer right (Kadavath et al. 2022)."""
 
-    name = "self-ask"
-
-    def confidence(self, queries: Queries) -> Floats:
-        return queries.signal("self_assessment")
+    name, signal = "self-ask", "self_assessment"
 
 
 @listed
 class Margin(Confidence):
     """Mean over the answer's tokens of p(first) − p(second)."""
 
-    name = "margin"
-
-    def confidence(self, queries: Queries) -> Floats:
-        return queries.signal("margin")
+    name, signal = "margin", "margin"
 
 
 @listed
 class Entropy(Confidence):
     """exp(−H), H the mean entropy of the answer's tokens."""
 
-    name = "entropy"
+    name, signal = "entropy", "entropy"
 
-    def confidence(self, queries: Queries) -> Floats:
-        return np.asarray(np.exp(-queries.signal("entropy")))
+    def brought(self, shown: Floats) -> Floats:
+        return np.exp(-shown)
 
 
 @listed
@@ -128,10 +120,10 @@ class MaxLogit(Confidence):
     The paper takes the largest logit; a server returns it normalised, as a log-probability.
     """
 
-    name = "max-logit"
+    name, signal = "max-logit", "max_logit"
 
-    def confidence(self, queries: Queries) -> Floats:
-        return np.asarray(np.exp(queries.signal("max_logit")))
+    def brought(self, shown: Floats) -> Floats:
+        return np.exp(shown)
 
 
 @listed
@@ -143,14 +135,13 @@ class SemanticEntropy(Confidence):
     `discrete` counts samples and needs no log-probabilities.
     """
 
-    name = "semantic-entropy"
+    name, signal = "semantic-entropy", "semantic_entropy[discrete]"
 
     def __init__(self, calibrated: bool = False, estimator: str = "discrete"):
         super().__init__(calibrated)
-        self.estimator = estimator
+        self.estimator, self.signal = estimator, f"semantic_entropy[{estimator}]"
 
-    def confidence(self, queries: Queries) -> Floats:
-        entropy = queries.signal(f"semantic_entropy[{self.estimator}]")
-        if np.nanmin(entropy) < -1e-9:
+    def brought(self, shown: Floats) -> Floats:
+        if np.nanmin(shown) < -1e-9:
             raise BadInput("an entropy is below 0", where=f"estimator {self.estimator}")
-        return np.asarray(np.exp(-np.maximum(entropy, 0.0)))
+        return np.asarray(np.exp(-np.maximum(shown, 0.0)))

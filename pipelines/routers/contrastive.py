@@ -181,20 +181,18 @@ def cost_spectrum(
     """
     import torch
 
-    taken, rows_of = [], []
+    parts = []
     for k in torch.unique(band).tolist():
         tau = float(temperature[band == k][0])
         less = gamma * cost if penalty == "inside" else gamma * cost * tau
         here = positive & (band == k)
-        terms, rows = _of_band(similarity, here, known, less, tau)
-        taken.append(terms)
-        rows_of.append(rows)
+        parts.append(_of_band(similarity, here, known, less, tau))
     if average == "band":
-        means = [terms.mean() for terms in taken if len(terms)]
+        means = [terms.mean() for terms, _ in parts if len(terms)]
         return torch.stack(means).mean() if means else similarity.sum() * 0
     total = similarity.new_zeros(len(similarity))
     n = similarity.new_zeros(len(similarity))
-    for terms, rows in zip(taken, rows_of, strict=True):
+    for terms, rows in parts:
         total = total.index_add(0, rows, terms)
         n = n.index_add(0, rows, torch.ones_like(terms))
     some = n > 0
@@ -326,10 +324,6 @@ class CSCR(DescriptorRouter):
     """
 
     name = "cscr"
-
-    def fit(self, train: Examples) -> CSCR:
-        super().fit(train)
-        return self
 
     def bands(self) -> Any:
         """(m,) cost band of every model; `bands` None: int(√M) of them."""

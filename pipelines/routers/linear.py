@@ -10,6 +10,7 @@ import numpy as np
 from routeyard.pipelines.common.arrays import Floats, Ints, Vectors, shuffled
 from routeyard.pipelines.common.matrix import Arms, Examples, Queries
 from routeyard.pipelines.routers.base import model_means, usable
+from routeyard.pipelines.routers.clusters import sums_in
 from routeyard.pipelines.routers.listed import listed
 from routeyard.pipelines.routers.training import Trained
 from routeyard.schemas.errors import BadInput
@@ -294,11 +295,5 @@ def models_of(arms: Arms | None, columns: int) -> Ints:
 
 def _by_model(values: Floats, model: Ints) -> Floats:
     """(n, models) mean of the known values of each model's arms; NaN where none is known."""
-    result = np.empty((len(values), int(model.max()) + 1))
-    for k in range(result.shape[1]):
-        arms = values[:, model == k]
-        known = ~np.isnan(arms)
-        count = known.sum(axis=1)
-        total = np.where(known, arms, 0.0).sum(axis=1)
-        result[:, k] = np.where(count, total / np.maximum(count, 1), np.nan)
-    return result
+    total, n = sums_in(model, values.T, int(model.max()) + 1)
+    return np.where(n > 0, total / np.maximum(n, 1), np.nan).T

@@ -38,10 +38,7 @@ class Constant:
 @functools.cache
 def presets_rows() -> dict[str, dict[str, Any]]:
     """Router → its row of `presets.yaml`."""
-    text: dict[str, dict[str, Any]] = read_text(
-        _PRESETS_PATH.read_text(encoding="utf-8"), where=str(_PRESETS_PATH)
-    )
-    return text
+    return _read(_PRESETS_PATH)
 
 
 def presets_of(name: str) -> tuple[str, ...]:
@@ -207,10 +204,12 @@ class Traits:
 @cache
 def rows() -> dict[str, dict[str, Any]]:
     """Router → its row, with tuples for lists."""
-    result: dict[str, dict[str, Any]] = _fixed(
-        read_text(_PATH.read_text(encoding="utf-8"), where=str(_PATH))
-    )
-    return result
+    return {name: _fixed(row) for name, row in _read(_PATH).items()}
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    text: dict[str, dict[str, Any]] = read_text(path.read_text("utf-8"), where=str(path))
+    return text
 
 
 def _fixed(value: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors, draw
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.routers.base import model_means, squared_error, usable
+from routeyard.pipelines.routers.base import in_blocks, model_means, squared_error, usable
 from routeyard.pipelines.routers.listed import listed
 
 # kNN: a model's score is its mean label over the nearest train questions.
@@ -86,30 +86,20 @@ class KNN:
 
     def fit(self, train: Examples) -> KNN:
         train = settled(usable(train))
-        self._vectors = train.queries.vectors()
+        self._vectors, self._labels = train.queries.vectors(), train.labels
         self._prior = model_means(train.labels)
-        self._known = ~np.isnan(train.labels)
-        self._labels = np.where(self._known, train.labels, 0.0)
         self.k = self.choices[len(self.choices) // 2]
-        if train.validation is not None:
-            held = train.validation
-            near = nearest(held.queries.vectors(), self._vectors, max(self.choices))[0]
-            self.k = min(
-                self.choices,
-                key=lambda k: (squared_error(self._mean(near[:, :k]), held.labels), k),
-            )
+        if (held := train.validation) is not None:
+            means = self._means(held.queries, self.choices)
+            self.k = min(self.choices, key=lambda k: (squared_error(means[k], held.labels), k))
         return self
 
-    def _mean(self, near: Ints) -> Floats:
-        total = np.tile(self.weight * self._prior, (len(near), 1))
-        n = np.full_like(total, self.weight)
-        for column in near.T:
-            total += self._labels[column]
-            n += self._known[column]
-        return np.where(n > 0, total / np.maximum(n, 1e-300), self._prior)
+    def _means(self, queries: Queries, choices: tuple[int, ...]) -> dict[int, Floats]:
+        near = nearest(queries.vectors(), self._vectors, max(choices))[0]
+        return means_at(self._labels, near, self._prior, choices, self.weight)
 
     def scores(self, queries: Queries) -> Floats:
-        return self._mean(nearest(queries.vectors(), self._vectors, self.k)[0])
+        return self._means(queries, (self.k,))[self.k]
 
 
 @listed
@@ -204,17 +194,14 @@ def means_at(
 
 def mean_auc(predicted: Floats, labels: Floats) -> float:
     """Mean ROC-AUC over the models that have right and wrong answers; 0.5 without any."""
-    from scipy.stats import rankdata
+    from sklearn.metrics import roc_auc_score
 
     items = []
     for column in range(labels.shape[1]):
         known = ~np.isnan(labels[:, column])
         right = labels[known, column] >= 0.5
-        n_right, n_wrong = int(right.sum()), int((~right).sum())
-        if n_right and n_wrong:
-            ranks = rankdata(predicted[known, column])
-            above = ranks[right].sum() - n_right * (n_right + 1) / 2
-            items.append(above / (n_right * n_wrong))
+        if right.any() and not right.all():
+            items.append(roc_auc_score(right, predicted[known, column]))
     return float(np.mean(items)) if items else 0.5
 
 
@@ -340,9 +327,7 @@ class Eagle:
         m = len(self._global)
         size = max(1, CELLS // (m * m))
         wins = Wins(self._labels)
-        blocks = [near[first : first + size] for first in range(0, len(near), size)]
-        parts = [self._local(block, wins) for block in blocks]
-        local = np.concatenate(parts) if parts else np.empty((0, m))
+        local = in_blocks(lambda block: self._local(block, wins), near, size, m)
         return np.asarray(self.share * self._global + (1 - self.share) * local)
 
     def _local(self, near: Ints, wins: Wins) -> Floats:
@@ -365,23 +350,33 @@ def ratings(won: Floats, iterations: int = 60) -> Floats:
     Args:
         won: (n, m, m) wins of the row model over the column model.
     """
-    m = won.shape[1]
-    if m == 1:
+    if won.shape[1] == 1:
         return np.full((len(won), 1), BEGIN)
+    return np.asarray(BEGIN + POINTS * np.log(strengths(won, iterations, 1e-6, (1e-9, 1e-12))))
+
+
+def strengths(won: Floats, iterations: int, near: float, least: tuple[float, float]) -> Floats:
+    """(n, m) Bradley-Terry strengths of geometric mean 1, by Hunter's MM iteration (2004).
+
+    Args:
+        won: (n, m, m) wins of the row model over the column model.
+        near: relative change at which they are found.
+        least: wins of a model, and games by strength, are taken for at least so many.
+    """
     games = won + won.transpose(0, 2, 1)
-    total = won.sum(axis=2)
+    total = np.maximum(won.sum(axis=2), least[0])
     strength = np.ones(total.shape)
     pairs = np.empty(won.shape)
     for _ in range(iterations):
         np.add(strength[:, :, None], strength[:, None, :], out=pairs)
         np.divide(games, pairs, out=pairs)
-        new = np.maximum(total, 1e-9) / np.maximum(pairs.sum(axis=2), 1e-12)
+        new = total / np.maximum(pairs.sum(axis=2), least[1])
         new /= np.exp(np.log(new).mean(axis=1, keepdims=True))
-        done = np.allclose(new, strength, rtol=1e-6, atol=0)
+        done = np.allclose(new, strength, rtol=near, atol=0)
         strength = new
         if done:
             break
-    return np.asarray(BEGIN + POINTS * np.log(strength))
+    return strength
 
 
 def replayed(begin: Floats, labels: Floats, near: Ints, k: float = 32.0) -> Floats:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -298,9 +298,7 @@ class HybridLLM(Trained):
 
     def build(self, inputs: int, start: Vectors) -> Any:
         level = 1 / (1 + np.exp(-start.astype(np.float64)))
-        level = np.clip(0.5 + (level - level.max()) / 2, 0.01, 0.99)
-        begin = np.log(level / (1 - level)).astype(np.float32)
-        return super().build(inputs, begin)
+        return super().build(inputs, start_logits(0.5 + (level - level.max()) / 2))
 
     def targets(self, train: Examples) -> dict[str, Array]:
         reference = strongest(train)
@@ -513,9 +511,12 @@ class MLP:
     def fit(self, train: Examples) -> MLP:
         train = usable(train)
         inputs, start = train.queries.vectors().shape[1], start_logits(model_means(train.labels))
-        (self.width, self.decay), self._network = best_network(
-            candidates(inputs, start, self.widths, self.decays), train, self.seed
-        )
+        tried = [
+            ((w, decay), layers(inputs, w, start), {"weight_decay": decay, "learning_rate": 3e-3})
+            for w in self.widths
+            for decay in self.decays
+        ]
+        (self.width, self.decay), self._network = best_network(tried, train, self.seed)
         return self
 
     def scores(self, queries: Queries) -> Floats:
@@ -525,21 +526,6 @@ class MLP:
         """A network of the fitted one's shape, for `saved`."""
         start = np.zeros(len(state["2.bias"]), dtype=np.float32)
         return layers(state["0.weight"].shape[1], self.width, start)()
-
-
-def candidates(
-    inputs: int, start: Vectors, widths: Sequence[int], decays: Sequence[float]
-) -> list[tuple[tuple[int, float], Any, dict[str, float]]]:
-    """Networks of every width and weight decay, as `best_network` takes them."""
-    return [
-        (
-            (width, decay),
-            layers(inputs, width, start),
-            {"weight_decay": decay, "learning_rate": 3e-3},
-        )
-        for width in widths
-        for decay in decays
-    ]
 
 
 def layers(inputs: int, width: int, start: Vectors) -> Any:

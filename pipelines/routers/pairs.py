@@ -6,26 +6,26 @@ Read `Battles` first: preference data as they take it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors, ranked
+from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Vectors, ranked
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.routers.base import mean_cost, model_means, strongest, usable
+from routeyard.pipelines.routers.base import in_blocks, mean_cost, model_means, strongest, usable
 from routeyard.pipelines.routers.factors import RATES
 from routeyard.pipelines.routers.listed import listed
-from routeyard.pipelines.routers.neighbours import Wins, half, nearest, ratings
-from routeyard.pipelines.routers.networks import bradley_terry, candidates, pairs_of
+from routeyard.pipelines.routers.neighbours import KNN, KNNAsPrinted, Wins, half, ratings, strengths
+from routeyard.pipelines.routers.networks import MLP, bradley_terry, pairs_of
 from routeyard.pipelines.routers.training import (
     Trained,
     TrainingBatch,
     best_network,
     masked_mean,
     probabilities,
-    start_logits,
     train_network,
 )
 from routeyard.pipelines.routers.trees import strong_and_cheap
@@ -84,6 +84,19 @@ class Battles:
         won = np.where(ahead, self.outcome, 1 - self.outcome)
         return self.vectors[use], won[use]
 
+    def as_examples(self, small: str, large: str) -> Examples:
+        """This pair's battles as questions with one column, how far the large model won."""
+        vectors, won = self.of_pair(small, large)
+        ids = tuple(map(str, range(len(won))))
+        held = None if self.validation is None else self.validation.as_examples(small, large)
+        queries = Queries(ids, np.full(len(ids), ""), vectors)
+        return Examples(queries, (large,), won[:, None], validation=held)
+
+    def take(self, rows: Ints | Bools) -> Battles:
+        """Only these battles; those that are kept apart stay."""
+        per_battle = ("vectors", "first", "second", "outcome")
+        return replace(self, **{name: getattr(self, name)[rows] for name in per_battle})
+
 
 def from_preferences(
     preferences: pa.Table,
@@ -115,28 +128,19 @@ def from_preferences(
             "questions of the release",
         )
     names = tuple(sorted({row[side] for row in rows for side in ("model_a", "model_b")}))
-    at = {name: position for position, name in enumerate(names)}
-
-    def build(part: list[dict[str, object]], held: Battles | None) -> Battles:
-        return Battles(
-            np.stack([vectors[str(row["query_id"])] for row in part]),
-            names,
-            np.array([at[str(row["model_a"])] for row in part], dtype=np.int64),
-            np.array([at[str(row["model_b"])] for row in part], dtype=np.int64),
-            np.array(
-                [1.0 if row["winner_model_a"] else 0.5 * bool(row["winner_tie"]) for row in part]
-            ),
-            held,
-        )
-
-    held_rows = [row for row in rows if row["query_id"] in validation]
-    train_rows = [row for row in rows if row["query_id"] not in validation]
-    if not train_rows:
+    held = np.array([row["query_id"] in validation for row in rows], dtype=np.bool_)
+    if held.all():
         raise BadInput(
             "no preference record is left to train on",
             next_step="pair the answers first (`preference` curation rule)",
         )
-    return build(train_rows, build(held_rows, None) if held_rows else None)
+    first, second = (
+        np.array([names.index(row[side]) for row in rows]) for side in ("model_a", "model_b")
+    )
+    won = [1.0 if row["winner_model_a"] else 0.5 * bool(row["winner_tie"]) for row in rows]
+    asked = np.stack([vectors[row["query_id"]] for row in rows])
+    every = Battles(asked, names, first, second, np.array(won))
+    return replace(every.take(~held), validation=every.take(held) if held.any() else None)
 
 
 def of_one_basis(preferences: pa.Table, basis: str | None = None) -> pa.Table:
@@ -213,11 +217,7 @@ class SimilarityBradleyTerry:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        vectors = queries.vectors()
-        parts = [
-            self._block(vectors[first : first + BLOCK]) for first in range(0, len(vectors), BLOCK)
-        ]
-        return np.concatenate(parts) if parts else np.empty(0)
+        return in_blocks(self._block, queries.vectors(), BLOCK, None)
 
     def _greatest(self, similarity: Floats) -> Floats:
         """What similarities (questions, battles) are divided by: each question's greatest."""
@@ -227,20 +227,10 @@ class SimilarityBradleyTerry:
         similarity = (vectors @ self._vectors.T).astype(np.float64)
         weights = self.gamma ** (1 + similarity / self._greatest(similarity))
         won = (weights @ self._wins).reshape(-1, self._m, self._m)
-        met = (won + won.transpose(0, 2, 1)) > 0
-        won = won + self.prior * met
-        games = won + won.transpose(0, 2, 1)
-        strength = np.ones(won.shape[:2])
-        for _ in range(self.iterations):
-            pairs = np.maximum(strength[:, :, None] + strength[:, None, :], 1e-300)
-            new = won.sum(axis=2) / np.maximum((games / pairs).sum(axis=2), 1e-300)
-            new /= np.exp(np.log(np.maximum(new, 1e-300)).mean(axis=1, keepdims=True))
-            if np.allclose(new, strength, rtol=1e-10, atol=0):
-                strength = new
-                break
-            strength = new
-        small, large = self._pair
-        return np.asarray(strength[:, large] / (strength[:, large] + strength[:, small]))
+        won = won + self.prior * ((won + won.transpose(0, 2, 1)) > 0)
+        strength = strengths(won, self.iterations, 1e-10, (1e-300, 1e-300))
+        small, large = (strength[:, at] for at in self._pair)
+        return np.asarray(large / (large + small))
 
 
 class SimilarityBradleyTerryAsPrinted(SimilarityBradleyTerry):
@@ -261,57 +251,46 @@ class SimilarityBradleyTerryAsPrinted(SimilarityBradleyTerry):
         return np.ones((len(similarity), 1))
 
 
-# kNN on preference data: how often the large model won nearby.
+# Routers of a whole pool on the battles of two models: how far the large one won is the one column.
 
 
-class PairKNN:
-    """Mean outcome of the k nearest battles between the two models.
+class OfPool:
+    """A router of a whole pool that learns and predicts how far the large model wins."""
 
-    k is chosen on the validation battles by squared error; without any the
-    middle of `choices` is taken. The mean over all battles counts as one more
-    neighbour.
-    """
+    name: ClassVar[str]
+    pool: ClassVar[Any]
 
-    name = "pair-knn"
-    #: Neighbours that the mean over all battles counts as.
-    weight = 1.0
+    def __init__(self, **settings: Any) -> None:
+        self._router = self.pool(**settings)
 
-    def __init__(self, choices: tuple[int, ...] = (10, 20, 40, 80, 160, 320)):
-        self.choices = choices
-
-    def fit(self, train: Battles, small: str, large: str) -> PairKNN:
-        self._vectors, self._won = train.of_pair(small, large)
-        self.k = self.choices[len(self.choices) // 2]
-        if len(self.choices) > 1 and train.validation is not None:
-            vectors, won = train.validation.of_pair(small, large)
-            near = self._won[nearest(vectors, self._vectors, max(self.choices))[0]]
-            self.k = min(
-                self.choices, key=lambda k: (float(np.mean((self._mean(near, k) - won) ** 2)), k)
-            )
+    def fit(self, train: Battles, small: str, large: str) -> Self:
+        self._router.fit(train.as_examples(small, large))
         return self
 
-    def _mean(self, near: Floats, k: int) -> Floats:
-        some = near[:, :k]
-        total = some.sum(axis=1) + self.weight * self._won.mean()
-        return np.asarray(total / (some.shape[1] + self.weight))
-
     def scores(self, queries: Queries) -> Floats:
-        near = nearest(queries.vectors(), self._vectors, self.k)[0]
-        return self._mean(self._won[near], self.k)
+        return np.asarray(self._router.scores(queries)[:, 0])
 
 
-class PairNearest(PairKNN):
+class PairKNN(OfPool):
+    """Mean outcome of the k nearest battles between the two models; ties are one half."""
+
+    name, pool = "pair-knn", partial(KNN, choices=(10, 20, 40, 80, 160, 320))
+
+
+class PairNearest(OfPool):
     """Outcome of the single nearest battle between the two models.
 
     The confidence-driven router paper (appendix A.1) takes the most similar
     preference record and nothing else.
     """
 
-    name = "pair-knn-as-printed"
-    weight = 0.0
+    name, pool = "pair-knn-as-printed", partial(KNNAsPrinted, k=1)
 
-    def __init__(self) -> None:
-        super().__init__((1,))
+
+class PairMLP(OfPool):
+    """One hidden layer on the battles between the two models; ties are one half."""
+
+    name, pool = "pair-mlp", partial(MLP, widths=(32, 128))
 
 
 # Matrix factorisation on preference data: every model has a vector, every battle counts.
@@ -327,14 +306,18 @@ class PairMatrixFactorisation:
 
     name = "pair-mf"
 
+    #: Whether models and the map of a question have biases.
+    bias = True
+
     def __init__(self, dimensions: tuple[int, ...] = (16, 64), seed: int = 0):
         self.dimensions, self.seed = dimensions, seed
+        self._how: Mapping[str, Any] = RATES
 
-    def fit(self, train: Battles, small: str, large: str) -> PairMatrixFactorisation:
+    def fit(self, train: Battles, small: str, large: str) -> Self:
         self._pair = (train.position(large), train.position(small))
         width, models = train.vectors.shape[1], len(train.model_ids)
         self.dimension, self._network = best_network(
-            [(d, factors(width, d, models), RATES) for d in self.dimensions],
+            [(d, factors(width, d, models, bias=self.bias), self._how) for d in self.dimensions],
             train,
             self.seed,
             lambda item: (_inputs(item.vectors, item.first, item.second), item.outcome[:, None]),
@@ -393,24 +376,16 @@ class PairBilinear(PairMatrixFactorisation):
     ties and chooses its size.
     """
 
-    name = "pair-mf-as-printed"
+    name, bias = "pair-mf-as-printed", False
 
     def __init__(self, size: int = 128, epochs: int = 30, seed: int = 0):
-        self.size, self.epochs, self.seed = size, epochs, seed
+        super().__init__((size,), seed)
+        self._how = {"epochs": epochs}
 
-    def fit(self, train: Battles, small: str, large: str) -> PairBilinear:
-        rows = decided(train.outcome)
-        self._pair = (train.position(large), train.position(small))
-        inputs = _inputs(train.vectors[rows], train.first[rows], train.second[rows])
-        self._network, _ = train_network(
-            factors(train.vectors.shape[1], self.size, len(train.model_ids), bias=False),
-            inputs,
-            train.outcome[rows, None],
-            None,
-            seed=self.seed,
-            epochs=self.epochs,
+    def fit(self, train: Battles, small: str, large: str) -> Self:
+        return super().fit(
+            replace(train.take(decided(train.outcome)), validation=None), small, large
         )
-        return self
 
 
 def _perceptron(inputs: int, width: int) -> Any:
@@ -448,41 +423,7 @@ def decided(outcome: Floats) -> Ints:
     return rows
 
 
-# MLP on preference data: probability that the large model wins, from the embedding.
-
-
-class PairMLP:
-    """One hidden layer on the battles between the two models; ties are one half.
-
-    Width and weight decay are chosen on the validation battles by loss.
-    """
-
-    name = "pair-mlp"
-
-    def __init__(
-        self,
-        widths: tuple[int, ...] = (32, 128),
-        decays: tuple[float, ...] = (1e-2, 1e-1),
-        seed: int = 0,
-    ):
-        self.widths, self.decays, self.seed = widths, decays, seed
-
-    def fit(self, train: Battles, small: str, large: str) -> PairMLP:
-        vectors, won = train.of_pair(small, large)
-        start = start_logits(np.array([won.mean()]))
-        (self.width, self.decay), self._network = best_network(
-            candidates(vectors.shape[1], start, self.widths, self.decays),
-            train,
-            self.seed,
-            lambda item: (item.of_pair(small, large)[0], item.of_pair(small, large)[1][:, None]),
-        )
-        return self
-
-    def scores(self, queries: Queries) -> Floats:
-        return probabilities(self._network, queries.vectors())[:, 0]
-
-
-class PairSoftmaxMLP(PairMLP):
+class PairSoftmaxMLP:
     """Softmax over the two models of a two-layer perceptron (appendix A.1, equation 10).
 
     The paper gives no width; 100 is RouterBench's. Of two outputs the softmax is the sigmoid
@@ -497,15 +438,14 @@ class PairSoftmaxMLP(PairMLP):
     def fit(self, train: Battles, small: str, large: str) -> PairSoftmaxMLP:
         vectors, won = train.of_pair(small, large)
         rows = decided(won)
+        build = _perceptron(vectors.shape[1], self.width)
         self._network, _ = train_network(
-            _perceptron(vectors.shape[1], self.width),
-            vectors[rows],
-            won[rows, None],
-            None,
-            seed=self.seed,
-            epochs=self.epochs,
+            build, vectors[rows], won[rows, None], None, seed=self.seed, epochs=self.epochs
         )
         return self
+
+    def scores(self, queries: Queries) -> Floats:
+        return probabilities(self._network, queries.vectors())[:, 0]
 
 
 # RouteLLM's classifier: strong wins, tie, weak wins, from the question.
@@ -636,8 +576,6 @@ class RouteLLMFactorisation(Trained):
 
 # RouteLLM's similarity-weighted ranking over a whole pool: Elo in ten tiers, anew per question.
 
-#: Questions ranked at once.
-
 
 @listed
 class SimilarityWeighted:
@@ -671,9 +609,7 @@ class SimilarityWeighted:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        vectors = queries.vectors()
-        parts = [self._block(vectors[f : f + BLOCK]) for f in range(0, len(vectors), BLOCK)]
-        return np.concatenate(parts) if parts else np.empty((0, len(self._rating)))
+        return in_blocks(self._block, queries.vectors(), BLOCK, len(self._rating))
 
     def _block(self, vectors: Vectors) -> Floats:
         # Sums over the questions in double precision: their order is no matter.

@@ -137,6 +137,10 @@ class UniformRandom:
         return self
 
     def scores(self, queries: Queries) -> Floats:
+        return self.drawn(queries)
+
+    def drawn(self, queries: Queries) -> Floats:
+        """(n, m) numbers in [0, 1), of each question and model by the seed alone."""
         out = allocate((len(queries), len(self._salt)))
         for part in blocks(len(queries)):
             ids = [query.encode() for query in queries.query_ids[part]]
@@ -152,7 +156,7 @@ class UniformRandom:
 
 
 @listed
-class ParetoRandom:
+class ParetoRandom(UniformRandom):
     """Uniform over the models on the cost-accuracy frontier of the train questions.
 
     CSCR's baseline "Pareto-optimal routing" (section 4.1), after RouterBench. Without
@@ -161,22 +165,17 @@ class ParetoRandom:
 
     name = "pareto-random"
 
-    def __init__(self, seed: int = 0):
-        self.seed = seed
-
     def fit(self, train: Examples) -> ParetoRandom:
         train = usable(train)
-        self._salt = UniformRandom(self.seed).fit(train)._salt
+        super().fit(train)
         cost = mean_cost(train)
         level = np.zeros(len(train.model_ids)) if cost is None else cost
         self._front = on_frontier(model_means(train.labels), level)
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        uniform = UniformRandom(self.seed)
-        uniform._salt = self._salt
         # Draws lie in [0, 1): a model off the frontier is below all that are on it.
-        return np.where(self._front, 1.0, 0.0) + uniform.scores(queries)
+        return np.where(self._front, 1.0, 0.0) + self.drawn(queries)
 
 
 def on_frontier(accuracy: Floats, cost: Floats) -> Bools:
@@ -195,7 +194,7 @@ def on_frontier(accuracy: Floats, cost: Floats) -> Bools:
 
 
 @listed
-class Thompson:
+class Thompson(UniformRandom):
     """Beta(1 + hits, 1 + misses) per model, drawn anew for every question.
 
     CSCR's baseline (section 4.1), which knows nothing of the question: its published code
@@ -206,12 +205,9 @@ class Thompson:
 
     name = "thompson"
 
-    def __init__(self, seed: int = 0):
-        self.seed = seed
-
     def fit(self, train: Examples) -> Thompson:
         train = usable(train)
-        self._draws = UniformRandom(self.seed).fit(train)._salt
+        super().fit(train)
         self._hits = 1 + np.nansum(train.labels, axis=0)
         self._misses = 1 + np.nansum(1 - train.labels, axis=0)
         return self
@@ -219,6 +215,4 @@ class Thompson:
     def scores(self, queries: Queries) -> Floats:
         from scipy.stats import beta
 
-        uniform = UniformRandom(self.seed)
-        uniform._salt = self._draws
-        return np.asarray(beta.ppf(uniform.scores(queries), self._hits, self._misses))
+        return np.asarray(beta.ppf(self.drawn(queries), self._hits, self._misses))

@@ -19,7 +19,7 @@ import numpy as np
 from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors
 from routeyard.pipelines.common.machine import TORCH, torch_in_one_thread
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.routers.base import model_means, usable
+from routeyard.pipelines.routers.base import in_blocks, model_means, usable
 from routeyard.pipelines.routers.listed import Traits, deviations
 
 # Training of the small networks: masked cross-entropy, early stopping on validation.
@@ -29,22 +29,16 @@ from routeyard.pipelines.routers.listed import Traits, deviations
 
 
 def seeded(build: Any, seed: int) -> Any:
-    """`build()` under torch's seed; its generator is process-wide, so one caller at a time."""
+    """`build()` under torch's seed."""
     import torch
 
-    with TORCH:
-        state = torch.get_rng_state()
-        torch.manual_seed(seed)
-        try:
-            return build()
-        finally:
-            torch.set_rng_state(state)
+    return drawn(build, torch.Generator().manual_seed(seed))
 
 
 def drawn(draw: Any, generator: Any) -> Any:
     """`draw()` with the process-wide generator in the state of `generator`, which moves on.
 
-    For torch's distributions, which take no generator.
+    For torch's modules and distributions, which take no generator; one caller at a time.
     """
     import torch
 
@@ -136,11 +130,11 @@ def train_network(
             for rows in np.array_split(order.permutation(len(x)), max(1, len(x) // batch)):
                 at = torch.from_numpy(rows)
                 network.zero_grad()
-                masked_cross_entropy(network(x[at]), y[at], w[at]).backward()
+                logistic_loss(network(x[at]), y[at], w[at]).backward()
                 step()
             network.eval()
             with torch.no_grad():
-                now = float(masked_cross_entropy(network(check[0]), *check[1:]))
+                now = float(logistic_loss(network(check[0]), *check[1:]))
             if now < best - 1e-6:
                 best, weights, waited = now, copy.deepcopy(network.state_dict()), 0
             else:
@@ -173,13 +167,6 @@ def best_network(
             best, result = loss, (setting, network)
     assert result is not None
     return result
-
-
-def masked_cross_entropy(logits: Any, targets: Any, known: Any) -> Any:
-    """Mean cross-entropy of logits over the cells whose `known` is 1; 0 where none is."""
-    from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
-    return cross_entropy(logits, targets, known, reduction="sum") / known.sum().clamp(min=1.0)
 
 
 def start_logits(means: Floats) -> Vectors:
@@ -410,13 +397,13 @@ class Trained(ABC):
     def scores(self, queries: Queries) -> Floats:
         import torch
 
+        def said(vectors: Vectors) -> Floats:
+            scores: Floats = self.read(self._network, torch.from_numpy(vectors)).double().numpy()
+            return scores
+
         vectors = np.ascontiguousarray(self.inputs(queries))
-        parts = []
         with torch_in_one_thread(), torch.no_grad():
-            for first in range(0, len(vectors), 2048):
-                some = torch.from_numpy(vectors[first : first + 2048])
-                parts.append(self.read(self._network, some).double().numpy())
-        return np.concatenate(parts) if parts else np.empty((0, self._shape[-1]))
+            return in_blocks(said, vectors, 2048, self._shape[-1])
 
     def blank(self, state: Mapping[str, Array]) -> Any:
         """A network of the fitted one's shape, for `saved`."""

@@ -47,14 +47,8 @@ def grow(
     ).fit(x, _seen(y))
     grown = [tree.tree_ for tree in forest.estimators_]
     nodes, outputs = max(tree.node_count for tree in grown), y.shape[1]
-    shape = (len(grown), nodes)
-    result = {
-        "feature": np.zeros(shape, np.int32),
-        "left": np.full(shape, -1, np.int32),
-        "right": np.full(shape, -1, np.int32),
-        "threshold": np.zeros(shape, np.float32),
-        "value": np.zeros((*shape, outputs), np.float32),
-    }
+    result = _leaves(len(grown), nodes)
+    result["value"] = np.zeros((len(grown), nodes, outputs), np.float32)
     for k, tree in enumerate(grown):
         n = tree.node_count
         result["feature"][k, :n] = np.maximum(tree.feature, 0)
@@ -66,6 +60,13 @@ def grow(
             rows = forest.estimators_samples_[k]
             result["value"][k, :n] = _means(tree.apply(x[rows]), y[rows], n)
     return result
+
+
+def _leaves(trees: int, nodes: int) -> dict[str, Array]:
+    """Arrays of trees of which every node is a leaf of value 0."""
+    arrays = {name: np.full((trees, nodes), -1, np.int32) for name in ("left", "right")}
+    arrays["feature"] = np.zeros((trees, nodes), np.int32)
+    return arrays | {name: np.zeros((trees, nodes), np.float32) for name in ("threshold", "value")}
 
 
 def _seen(y: Floats) -> Floats:
@@ -169,14 +170,7 @@ def boost(
 def _arrays(grown: list[dict[str, Any]]) -> dict[str, Array]:
     """Trees of XGBoost's JSON, padded with leaves to one shape."""
     nodes = max((len(tree["left_children"]) for tree in grown), default=1)
-    shape = (len(grown), nodes)
-    arrays: dict[str, Array] = {
-        "feature": np.zeros(shape, np.int32),
-        "left": np.full(shape, -1, np.int32),
-        "right": np.full(shape, -1, np.int32),
-        "threshold": np.zeros(shape, np.float32),
-        "value": np.zeros(shape, np.float32),
-    }
+    arrays = _leaves(len(grown), nodes)
     for k, tree in enumerate(grown):
         n = len(tree["left_children"])
         left = np.array(tree["left_children"], np.int32)
@@ -200,8 +194,20 @@ def logits(ensemble: dict[str, Array], x: Vectors) -> Floats:
 # OptLLM: forests with an uncertainty, for a batch that is assigned as a whole.
 
 
+class Forest:
+    """What routers of one random forest share: how it is grown."""
+
+    def __init__(self, **settings: Any):
+        self.settings = settings
+
+
+def filled(labels: Floats) -> Floats:
+    """The labels, each that is missing as its model's mean: trees take no weights per output."""
+    return np.where(np.isnan(labels), model_means(labels), labels)
+
+
 @listed
-class OptLLM:
+class OptLLM(Forest):
     """OptLLM (Liu et al., arXiv 2405.15130).
 
     Task: P(correct) of every (question, model) with its uncertainty, then the
@@ -220,24 +226,14 @@ class OptLLM:
     name = "optllm"
 
     def __init__(
-        self,
-        trees: int = 40,
-        depth: int = 10,
-        leaf: int = 20,
-        bonus: float = 0.0,
-        seed: int = 42,
+        self, trees: int = 40, depth: int = 10, leaf: int = 20, bonus: float = 0.0, seed: int = 42
     ):
-        self.trees, self.depth, self.leaf = trees, depth, leaf
-        self.bonus, self.seed = bonus, seed
+        super().__init__(trees=trees, depth=depth, leaf=leaf, features=0.1, seed=seed)
+        self.bonus = bonus
 
     def fit(self, train: Examples) -> OptLLM:
         train = usable(train)
-        means = model_means(train.labels)
-        filled = np.where(np.isnan(train.labels), means, train.labels)
-        self._forest = grow(
-            train.queries.vectors(), filled, trees=self.trees, depth=self.depth, leaf=self.leaf,
-            features=0.1, seed=self.seed,
-        )  # fmt: skip
+        self._forest = grow(train.queries.vectors(), filled(train.labels), **self.settings)
         return self
 
     def scores(self, queries: Queries) -> Floats:
@@ -285,7 +281,7 @@ class OptLLMBoosted:
 
 
 @listed
-class RoRF:
+class RoRF(Forest):
     """RoRF (Not Diamond, 2025).
 
     Published task: a pair (a, b) and four classes, a better, both wrong, both right,
@@ -297,8 +293,7 @@ class RoRF:
     (a) and the cheapest (b; without costs the next most accurate); other models score
     0. Published: 100 trees, depth 20, all features at each split, seed 420. All
     features of a 384-dimensional embedding make trees alike and slow: the default
-    tries a third root's worth. A missing label enters as the model's mean: trees take
-    no weights per output.
+    tries a third root's worth. A missing label enters as the model's mean.
     """
 
     name = "rorf"
@@ -313,8 +308,7 @@ class RoRF:
         features: float | str = "sqrt",
         seed: int = 42,
     ):
-        self.trees, self.depth, self.leaf, self.features = trees, depth, leaf, features
-        self.seed = seed
+        super().__init__(trees=trees, depth=depth, leaf=leaf, features=features, seed=seed)
 
     def fit(self, train: Examples) -> RoRF:
         train = usable(train, least_models=2 if self.as_published else 1)
@@ -327,13 +321,10 @@ class RoRF:
             self._pair = strong_and_cheap(means, cost, ranked(train.labels, cost))
             both = train.labels[:, list(self._pair)]
             rows = ~np.isnan(both).any(axis=1)
-            x, filled = x[rows], np.eye(4)[classes(both[rows, 0], both[rows, 1])]
+            four = np.eye(4)[classes(both[rows, 0], both[rows, 1])]
+            self._forest = grow(x[rows], four, **self.settings)
         else:
-            filled = np.where(np.isnan(train.labels), means, train.labels)
-        self._forest = grow(
-            x, filled, trees=self.trees, depth=self.depth, leaf=self.leaf,
-            features=self.features, seed=self.seed,
-        )  # fmt: skip
+            self._forest = grow(x, filled(train.labels), **self.settings)
         return self
 
     def scores(self, queries: Queries) -> Floats:

@@ -28,7 +28,7 @@ EXEMPLARY = (
     "p_value", "cost_penalised", "within_budget", "aiq", "aiq_as_written", "arena_score",
     "rci_column", "nauc", "macro", "perf_gain", "cost_save", "pareto_dist", "entropies",
     "bce_cells", "brier_cells", "ece", "trr", "u_token", "decision_cost", "as_published",
-    "mcnemar_one_sided", "chance_corrected_oracle", "questions_needed",
+    "chance_corrected_oracle", "questions_needed",
 )  # fmt: skip
 
 

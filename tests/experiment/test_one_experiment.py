@@ -18,7 +18,7 @@ import pytest
 import routeyard
 from routeyard.flows.cli import run
 from routeyard.flows.evaluation.evaluate import store_in
-from routeyard.flows.evaluation.released import read_release
+from routeyard.flows.evaluation.released import files_of_fits, read_release
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import core_of
 from routeyard.pipelines.evaluate.experiment import own, registered
@@ -212,6 +212,24 @@ def test_the_settings_are_printed_and_the_only_list(release, tmp_path, monkeypat
     for seeds in ("0", "", "1,1", "-2", "many"):
         with pytest.raises(BadInput, match="seed"):
             EvaluationSettings(seeds=seeds)  # type: ignore[arg-type]
+
+
+def test_the_code_that_a_fit_loads_is_in_the_hash_of_fits() -> None:
+    # What is hashed is whole packages: a fit that loads code of another one would be read
+    # although it is no longer what that code gives.
+    load = (
+        "import sys; from routeyard.pipelines.evaluate import fit; "
+        "from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS; "
+        "[ROUTERS.get(name) for name in ROUTERS.builtin]; "
+        "[PAIR_ROUTERS.get(name) for name in PAIR_ROUTERS.builtin]; "
+        "print(*(name for name in sys.modules if name.startswith('routeyard.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=True)
+    loaded = [Path(*name.split(".")[1:]) for name in done.stdout.split()]
+    hashed = {file.with_suffix("") for file in files_of_fits()}
+    packages = {file.parent for file in hashed if file.name == "__init__"}
+    above = {Path("pipelines")}  # an empty package
+    assert set(loaded) - hashed - packages - above == set()
 
 
 def test_a_helper_file_of_a_router_is_part_of_its_code(tmp_path, monkeypatch) -> None:

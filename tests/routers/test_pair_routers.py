@@ -76,6 +76,22 @@ def test_pair_routers_learn_where_the_large_model_is_needed(name: str, battles: 
     assert np.mean(rankdata(found)[needed] > (len(found) + 1) / 2) > 0.75
 
 
+def test_a_pair_has_fewer_examples_than_a_pool_and_other_settings_are_tried(
+    battles: Battles,
+) -> None:
+    # Those of a pool's routers by the same names: more neighbours, narrower networks.
+    knn, mlp = PAIR_ROUTERS.get("pair-knn")(), PAIR_ROUTERS.get("pair-mlp")()
+    vectors, won = battles.of_pair("small", "large")
+    asked = questions(5, 9)[0]
+    knn.fit(dataclasses.replace(battles, validation=None), "small", "large")
+    near = np.argsort(-(asked @ vectors.T), axis=1, kind="stable")[:, :80]
+    expected = (won[near].sum(axis=1) + won.mean()) / 81
+    queries = Queries(tuple(map(str, range(5))), np.array(["t"] * 5), asked)
+    np.testing.assert_allclose(knn.scores(queries), expected)
+    mlp.fit(battles, "small", "large")
+    assert mlp._router.width in (32, 128)
+
+
 @pytest.mark.parametrize("name", sorted(PAIR_ROUTERS.builtin))
 def test_swapping_sides_of_all_records_changes_nothing_of_substance(name: str) -> None:
     # winner_model_a belongs to model_a wherever it stands.

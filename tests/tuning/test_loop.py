@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from routeyard.extensions.tuning import training as checkpoint
-from routeyard.extensions.tuning.encoder import Encoder, TuningSettings, batches, pieces
+from routeyard.extensions.tuning.encoder import Encoder, TuningSettings, batches
 from routeyard.extensions.tuning.training import HEADS, head_of, registered, tune
 from routeyard.extensions.tuning.tune import read
 from routeyard.flows.evaluation.released import read_release
@@ -235,7 +235,6 @@ def test_batches_hold_each_row_once_and_little_padding() -> None:
     assert padded < 1.15 * lengths.sum()
     # Not from short to long: the order of the batches is drawn.
     assert abs(np.corrcoef([lengths[rows].mean() for rows in epoch], range(len(epoch)))[0, 1]) < 0.5
-    assert [len(p) for p in pieces(np.arange(10), 4)] == [4, 4, 2]
 
 
 def test_vectors_are_those_of_the_zoo(tiny: Path, train: Examples) -> None:

@@ -458,7 +458,4 @@ def trained(
 def first_of(battles: Battles, n: int, seed: int = 0) -> Battles:
     """n of the battles drawn once by a seed, so that a larger draw contains a smaller one."""
     rows = np.sort(np.random.default_rng(seed).permutation(len(battles.outcome))[:n])
-    return Battles(
-        battles.vectors[rows], battles.model_ids, battles.first[rows], battles.second[rows],
-        battles.outcome[rows], battles.validation,
-    )  # fmt: skip
+    return battles.take(rows)

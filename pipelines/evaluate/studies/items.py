@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -173,6 +173,16 @@ def measure_of(context: StudyContext) -> str:
     of some models, whose figures are those of the sub-pool."""
     core = context.core
     return first_measure(core.costs) or first_measure(core.part_costs) or ""
+
+
+def lines_table(series: Iterable[tuple[str, Iterable[float], Iterable[float]]]) -> pa.Table:
+    """A study's curves from (name, xs, ys) of each."""
+    rows = [
+        {"series": name, "x": float(x), "y": float(y)}
+        for name, xs, ys in series
+        for x, y in zip(xs, ys, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=RESULTS["study_curves"])
 
 
 def curve_table(done: Evaluation, curve: str, measure: str | None = None) -> pa.Table:

@@ -253,8 +253,7 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     coverage = _coverage(test, table)
     place = {q: k for k, q in enumerate(test.query_ids)}
     at_model = {m: k for k, m in enumerate(test.model_ids)}
-    ids = table.column("query_id").cast(pa.string()).to_pylist()
-    models = table.column("model_id").cast(pa.string()).to_pylist()
+    ids, models = _texts(table, "query_id"), _texts(table, "model_id")
     foreign = sorted({str(m) for m in models if m not in at_model})
     if foreign:
         coverage.append(
@@ -289,14 +288,12 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
 def choices(test: Core, table: pa.Table) -> Ints:
     """(n,) model chosen for each test question, of a table that `audit` found whole."""
     models = {m: k for k, m in enumerate(test.model_ids)}
-    names = table.column("model_id").cast(pa.string()).to_pylist()
-    ids = table.column("query_id").cast(pa.string()).to_pylist()
-    chosen = dict(zip(ids, names, strict=True))
+    chosen = _choice_of(table)
     return np.array([models[chosen[q]] for q in test.query_ids], dtype=np.int64)
 
 
 def _coverage(test: Core, table: pa.Table) -> list[Suspicion]:
-    ids = table.column("query_id").cast(pa.string()).to_pylist()
+    ids = _texts(table, "query_id")
     wanted, seen = set(test.query_ids), set(ids)
     coverage = []
     lacking, strange = sorted(wanted - seen), sorted(str(q) for q in seen - wanted)
@@ -391,7 +388,7 @@ def _switches(part: Core, choice: Ints) -> Suspicion:
 def compare(core: Core, scheme: str, before: pa.Table, now: pa.Table) -> Suspicion:
     """Whether a team's choices changed towards right answers since an earlier submission."""
     test = core.take(core.rows(scheme, "test"))
-    old, new = dict(_rows(before)), dict(_rows(now))
+    old, new = _choice_of(before), _choice_of(now)
     models = {m: k for k, m in enumerate(test.model_ids)}
     use = [k for k, q in enumerate(test.query_ids) if old.get(q) in models and new.get(q) in models]
     names = [test.query_ids[k] for k in use]
@@ -408,11 +405,13 @@ def compare(core: Core, scheme: str, before: pa.Table, now: pa.Table) -> Suspici
     return Suspicion("changes", "fail" if seen.fails else "ok", says)
 
 
-def _rows(table: pa.Table) -> list[tuple[str, str]]:
-    columns = (
-        table.column(name).cast(pa.string()).to_pylist() for name in ("query_id", "model_id")
-    )
-    return list(zip(*columns, strict=True))
+def _texts(table: pa.Table, name: str) -> list[str]:
+    values: list[str] = table.column(name).cast(pa.string()).to_pylist()
+    return values
+
+
+def _choice_of(table: pa.Table) -> dict[str, str]:
+    return dict(zip(_texts(table, "query_id"), _texts(table, "model_id"), strict=True))
 
 
 def _prices(part: Core, choice: Ints, cost: Floats) -> Suspicion:
