@@ -119,8 +119,8 @@ def test_the_structure_stays_plain() -> None:
 #: command loads only when it runs; stages, whose code is hashed one by one.
 APART = (
     "pipelines.label.scorers.", "pipelines.evaluate.metrics.", "pipelines.ingest.importers.",
-    "extensions.leaderboard.submit", "extensions.traffic.", "flows.cli.tree", "flows.doctor",
-    "flows.recipe_check", "flows.tasks.",
+    "pipelines.routers.", "pipelines.verify.", "extensions.leaderboard.submit",
+    "extensions.traffic.", "flows.cli.tree", "flows.doctor", "flows.recipe_check", "flows.tasks.",
 )  # fmt: skip
 
 

@@ -314,7 +314,7 @@ def check_gate(gate: str, *, where: str | None = None) -> None:
         raise UnknownName(
             f"there is no gate {gate!r} to waive",
             where=where,
-            next_step=f"{did_you_mean(gate, known)}; `routeyard audit --list` lists the checks, and "
+            next_step=f"{did_you_mean(gate, known)}; `routeyard audit --list` lists all, and "
             f"`{GATE}` or `audit` alone waives all of its own",
         )
 

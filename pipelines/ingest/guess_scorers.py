@@ -260,26 +260,30 @@ def answers_of(rows: Sequence[Row]) -> dict[str, str] | None:
     """Field of a recording → mapping, for a table with one row per answer; None for another."""
     filled = ({str(k): None if v == "" else v for k, v in row.items()} for row in rows)
     table = table_of([*filled])
-    named = [
-        c.column for c in candidates(table, "arm") if c.rank < _SURE or _models(table, c.column)
-    ]
-    if not named:
-        return None
-    done = assign(table, set(), {})
-    roles = {r: c for r in FIELDS if (c := done.roles.get(r, "("))[0] != "("}
-    if roles.get("prompt") == roles.get("question"):
-        roles.pop("prompt", None)
+    found = candidates(table, "arm")
+    named = [c.column for c in found if c.rank < _SURE or _models(table, c.column)]
+    roles, texts = _assigned(table) if named else ({}, [])
     # All models may have given the same answers.
-    if "text" not in roles and (texts := done.fitting("text")):
-        roles["text"] = texts[0]
+    if texts:
+        roles.setdefault("text", texts[0])
     if roles.get("arm") not in named or not {"text", "score"} & roles.keys():
         return None
     if "status" in roles and not _is_status(table, roles):
         del roles["status"]
-    if samples := [n for n in done.fitting("sample") if (rank_of(n, "sample") or 0) < _SURE]:
-        roles["sample"] = samples[0]
     fields = FIELDS | {"status": _field_of_status(roles.get("status", ""))}
     return {fields[role]: _mapped(table, role, column) for role, column in roles.items()}
+
+
+def _assigned(table: pa.Table) -> tuple[dict[str, str], list[str]]:
+    """Columns of roles that a recording has, and those that may be texts of answers."""
+    done = assign(table, set(), {})
+    roles = {role: done.roles[role] for role in FIELDS if role in done.roles}
+    roles = {role: column for role, column in roles.items() if not column.startswith("(")}
+    if roles.get("prompt") == roles.get("question"):
+        roles.pop("prompt", None)
+    if samples := [n for n in done.fitting("sample") if (rank_of(n, "sample") or 0) < _SURE]:
+        roles["sample"] = samples[0]
+    return roles, done.fitting("text")
 
 
 def _models(table: pa.Table, name: str) -> bool:
