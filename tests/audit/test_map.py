@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,34 @@ def test_what_is_no_mapping_is_refused_with_the_roles(said: str, words: str) -> 
     with pytest.raises(BadInput, match=words) as caught:
         parse_map(said)
     assert "score" in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize(
+    ("role", "values", "words", "step"),
+    [
+        ("score", ("sehr gut", "mies"), "'note' says 'mies', 'sehr gut'", "_row['note'] == 'mies'"),
+        ("cost", ("about 3", "cheap"), "'note' says 'about 3', 'cheap'", "cost={{ … _row['note']"),
+        ("latency", ("fast", "slow"), "'note' says 'fast', 'slow'", "latency={{"),
+    ],
+)
+def test_a_column_without_what_a_person_says_it_holds_is_refused(
+    tmp_path: Path, role: str, values: tuple[str, str], words: str, step: str
+) -> None:
+    """Beside answers it passed as a column without scores, and the file as clean."""
+    path = tmp_path / "t.csv"
+    lines = [f"{'ab'[n % 2]},q{n // 2},text {n},{values[n % 2]}" for n in range(20)]
+    path.write_text("\n".join(["model,id,output,note", *lines]) + "\n")
+    with pytest.raises(BadInput, match=re.escape(words)) as caught:
+        read_results(path, parse_map(f"{role}=note"))
+    assert step in str(caught.value.next_step)
+
+
+def test_words_for_right_and_wrong_in_other_languages(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    pairs = ("richtig", "falsch"), ("vrai", "faux"), ("правильно", "неверно"), ("正确", "错误")
+    lines = [f"m{k},q{n},{word}" for k, pair in enumerate(pairs) for n, word in enumerate(pair)]
+    path.write_text("\n".join(["model,id,score", *lines]) + "\n")
+    assert read_results(path).table.column("score").to_pylist() == [1.0, 0.0] * 4
 
 
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from routeyard.pipelines.ingest.results.values import (
     texts,
     told,
     vocabulary,
+    word,
 )
 from routeyard.schemas.errors import BadInput
 
@@ -427,7 +428,34 @@ def impose(done: Assigned, mapping: Mapping[str, str]) -> str | None:
             done.derive(role, column_of([value(row) for row in done.table.to_pylist()]), used)
         if role == "status":
             _check_status(done, column)
+        if role in _AMOUNTS:
+            _check_amounts(done, role, column)
     return None
+
+
+#: Roles whose values are numbers: how each text of them is read, and what it says.
+_AMOUNTS: dict[str, tuple[Callable[[str], float | None], str]] = {
+    "score": (word, "a score is a number, or a word for right or wrong (correct, pass, no, …)"),
+    "cost": (amount, "a cost is an amount of USD"), "latency": (amount, "a latency is seconds"),
+    "prompt_tokens": (amount, "tokens are a count"),
+    "completion_tokens": (amount, "tokens are a count"),
+}  # fmt: skip
+
+
+def _check_amounts(done: Assigned, role: str, column: str) -> None:
+    """Refuse a column of numbers in which there are none: it would pass as one without values."""
+    values = done.table.column(done.roles[role])
+    read, is_what = _AMOUNTS[role]
+    if numbers(values, read) is not None or pa.types.is_nested(values.type):
+        return
+    seen = [f"'{value[:40]}'" for value in sorted({str(value) for value in some(values, 2000)})]
+    value = f"_row[{column!r}]" if is_column(column) else "…"
+    mean = f"1 if {value} == {seen[0]} else 0" if role == "score" else f"… {value} …"
+    raise BadInput(
+        f"{is_what}; {column!r} says {', '.join(seen[:3])}{', …' * (len(seen) > 3)}",
+        where=f"--map {role}",
+        next_step=f'say what a value means: --map "{role}={{{{ {mean} }}}}"',
+    )
 
 
 def _check_status(done: Assigned, column: str) -> None:
