@@ -131,6 +131,44 @@ def test_a_column_without_what_a_person_says_it_holds_is_refused(
     assert step in str(caught.value.next_step)
 
 
+WIDE = ["question_id,gpt-4o,llama-3-8b", *(f"q{n},{n % 2},{(n + 1) % 3 > 0:d}" for n in range(40))]
+LONG = [
+    "model,subject,question_id,correct",
+    *(f"m{m},{'ab'[n % 2]},q{n},{(n // 2 + m) % 2}" for n in range(40) for m in range(2)),
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        (WIDE, ["Average,0.5,0.675"]),
+        (WIDE, ["Total,20,27"]),
+        (LONG, ["m0,,TOTAL,20", "m1,,TOTAL,20"]),
+        (LONG, ["m0,a,mean,0.5", "m1,a,mean,50", "m0,b,mean,0.5", "m1,b,mean,50"]),
+    ],
+)
+def test_rows_that_sum_up_the_others_are_no_questions(
+    tmp_path: Path, lines: list[str], rows: list[str]
+) -> None:
+    """A total counted as one more question, and made points of percent of all the others."""
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines))
+    without = read_results(path).table.drop_columns("at")
+    path.write_text("\n".join([*lines, *rows]))
+    result = read_results(path)
+    assert result.table.drop_columns("at") == without
+    said = [note for note in result.notes if note.kind == "left_out"]
+    assert [("means or sums of the others" in note.says) for note in said] == [True]
+
+
+def test_rows_that_are_only_named_like_a_sum_are_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([*WIDE, "Average,1,0"]))
+    result = read_results(path)
+    assert len(result.table) == 82
+    assert any("are they questions?" in said for said in result.questions)
+
+
 def test_words_for_right_and_wrong_in_other_languages(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     pairs = ("richtig", "falsch"), ("vrai", "faux"), ("правильно", "неверно"), ("正确", "错误")

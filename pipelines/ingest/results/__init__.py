@@ -183,6 +183,35 @@ def _named_rows(done: Assigned) -> None:
         done.replace(done.table.filter(pa.array(keep)))
 
 
+def _without_summaries(done: Assigned) -> None:
+    """Leave out rows that are the mean or the sum of an arm's others, and note them.
+
+    Asked is of rows that only have the name of one, such as `Average`.
+    """
+    if "score" not in done.roles or (values := done.numbers(done.roles["score"])) is None:
+        return
+    summaries, question = vocabulary("summaries"), done.text(done.roles["question"])
+    asked = pc.unique(question).to_pylist()
+    names = [name for name in asked if plain(name) in summaries]
+    if len(names) in (0, len(asked)):
+        return
+    keys = {role: np.array(done.text(done.roles[role]).to_pylist())
+            for role in ("arm", "suite") if role in done.roles}  # fmt: skip
+    named = pc.is_in(question, pa.array(names)).to_numpy()
+    beside = ~named & ~np.isnan(values)
+    computed = []
+    for row in np.flatnonzero(named):
+        own = beside & (keys["arm"] == keys["arm"][row] if "arm" in keys else True)
+        suite = own & (keys["suite"] == keys["suite"][row] if "suite" in keys else True)
+        parts = [values[rows] for rows in (own, suite) if rows.any()]
+        sums = [value for part in parts for value in (part.mean(), 100 * part.mean(), part.sum())]
+        computed.append(bool(np.isclose(values[row], sums, rtol=0.006, atol=0.006).any()))
+    note = "summary_rows" if all(computed) else "maybe_summaries"
+    done.note(note, len(computed), some=", ".join(map(repr, names[:_SHOWN])))
+    if all(computed):
+        done.replace(done.table.filter(pa.array(~named)))
+
+
 def _with_absent(done: Assigned, table: pa.Table) -> pa.Table | None:
     """The table of lists of ids with a row of score 0 for each question that an arm's lists lack.
 
@@ -236,6 +265,7 @@ def normal(done: Assigned) -> pa.Table:
     is and is noted. Costs become USD and times seconds where a name states another unit.
     """
     _named_rows(done)
+    _without_summaries(done)
     columns: dict[str, pa.Array | pa.ChunkedArray] = dict(keyed(done))
     columns["at"] = done.table.column("(at)")
     if "score" in done.roles and "status" not in done.roles:
