@@ -151,6 +151,8 @@ def _csv(path: Path, *, short_rows: bool = False) -> Iterator[dict[str, Any]]:
 def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterator[dict[str, Any]]:
     """Rows of an open CSV, with a comma, tab or semicolon between its fields.
 
+    A spreadsheet may name another sign in a line before the header: `sep=;`.
+
     Args:
         path: where errors say that it is.
         short_rows: Take rows that end early, with None for what they lack.
@@ -161,9 +163,12 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
     # Model outputs are longer than the module's default limit of 131,072 characters.
     csv.field_size_limit(1 << 30)
     # The sign that is most often between the names of the header; of equals the comma.
-    sign = max((",", "\t", ";"), key=next(_lines(stream, path), "").count)
-    stream.seek(0)
+    first = next(_lines(stream, path), "")
+    said = re.fullmatch(r"sep=(.)\s*", first)
+    sign = said[1] if said else max((",", "\t", ";"), key=first.count)
+    begin, before = (stream.tell(), 1) if said else (0, 0)
     plain = sign == "\t" and not _encloses(stream, path)
+    stream.seek(begin)
     reader = csv.DictReader(
         _lines(stream, path), strict=True, delimiter=sign,
         quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL,
@@ -177,9 +182,10 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
         )
     for row in reader:
         if None in row or (None in row.values() and not short_rows):
+            line = before + reader.line_num
             raise SourceError(
-                f"line {reader.line_num} has another number of fields than the header",
-                where=f"{path}:{reader.line_num}",
+                f"line {line} has another number of fields than the header",
+                where=f"{path}:{line}",
                 next_step="mend the file, or quote the field that holds a separator",
             )
         yield dict(row)
@@ -187,13 +193,12 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
 
 def _encloses(stream: IO[str], path: Path) -> bool:
     """Whether quotes enclose fields between tabs; else they are signs like any other."""
+    stream.seek(0)
     try:
         for _ in csv.reader(_lines(stream, path), strict=True, delimiter="\t"):
             pass
     except csv.Error:
         return False
-    finally:
-        stream.seek(0)
     return True
 
 

@@ -131,6 +131,25 @@ def test_a_column_without_what_a_person_says_it_holds_is_refused(
     assert step in str(caught.value.next_step)
 
 
+@pytest.mark.parametrize("first", ["", "sep=;\n"])
+@pytest.mark.parametrize(
+    "header",
+    ["Modell;Frage;Antwort;Bewertung", "模型;问题;回答;正确", "модель;вопрос;ответ;правильно"],
+)
+def test_names_of_columns_in_other_languages(tmp_path: Path, header: str, first: str) -> None:
+    path = tmp_path / "t.csv"
+    lines = [f"m{n % 2};Aufgabe {n // 2};Antwort {n};{n % 3 > 0:d}" for n in range(24)]
+    path.write_text("\n".join([first + header, *lines]) + "\n")
+    result = read_results(path)
+    arm, question, text, score = header.split(";")
+    assert result.columns == {"arm": arm, "question": question, "text": text, "score": score}
+    assert result.table.column("score").to_pylist() == [float(n % 3 > 0) for n in range(24)]
+    path.write_text("\n".join([first + header, *lines, "m0;1;2;1;too many"]) + "\n")
+    with pytest.raises(SourceError, match="has another number of fields") as caught:
+        read_results(path)
+    assert str(caught.value.where).endswith(f":{26 + bool(first)}")
+
+
 WIDE = ["question_id,gpt-4o,llama-3-8b", *(f"q{n},{n % 2},{(n + 1) % 3 > 0:d}" for n in range(40))]
 LONG = [
     "model,subject,question_id,correct",

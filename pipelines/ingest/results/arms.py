@@ -49,6 +49,7 @@ FIELDS = ("score", "text", "cost", "prompt_tokens", "completion_tokens", "latenc
           "error")  # fmt: skip
 _SIGNS = r"[\s:|/.\-_]+"
 #: What is written before or after the model's name.
+_ARM = frozenset(LANGUAGES["arm"])
 _LANGUAGES = "|".join(word for words in LANGUAGES.values() for word in words)
 _WORDS = rf"(?:is[ _-]?)?(?:{pattern('field').pattern}|{_LANGUAGES})"
 #: Words of a column's name that are looked at for a model's.
@@ -542,7 +543,7 @@ def _named(done: Assigned) -> tuple[str | None, bool]:
     """
     table = done.table
     ranked = [
-        (c.rank + 12 * (not likes), c.column, c.rank < 12 or likes > 0)
+        (c.rank + 12 * (not likes), c.column, c.rank < 12 or likes > 0 or plain(c.column) in _ARM)
         for c in candidates(table, "arm")
         if pa.types.is_string(table.column(c.column).type)
         for likes in [_family(table, c.column)]
