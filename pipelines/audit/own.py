@@ -96,7 +96,7 @@ def _check(path: Path) -> AuditCheck:
     for word, values in known.items():
         if unknown := next((w for w in re.findall(r"\w+", head[word]) if w not in values), None):
             says = f"{word}: expected one of {', '.join(values)}; found {unknown!r}"
-            raise BadInput(says, where=str(path))
+            raise BadInput(says, where=str(path), next_step=f"mend line {word!r} of its head")
     return AuditCheck.of_sql(path.stem, sql, head, partial(_found, path, sql, head["says"]))
 
 
@@ -126,6 +126,10 @@ def _found(path: Path, sql: str, says: str, answers: Answers) -> Iterator[Found]
     for about, group in groupby(selected, key=itemgetter(0)):
         places = np.array([row for _, row in group], dtype=np.int64)
         if places.min() < 0 or places.max() >= len(answers):
-            raise BadInput("the check gives rows that `answers` does not have", where=str(path))
+            raise BadInput(
+                "the check gives rows that `answers` does not have",
+                where=str(path),
+                next_step="select `row` of `answers` as it is",
+            )
         sentence = says.replace("{n}", f"{len(places):,}").replace("{of}", f"{len(answers):,}")
         yield Found(str(about), sentence, np.unique(places))

@@ -28,7 +28,7 @@ from routeyard.pipelines.common.trajectories import (
 )
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.mapping import parse_map
-from routeyard.pipelines.ingest.results.values import CACHED, factor, plain, rank_of
+from routeyard.pipelines.ingest.results.values import CACHED, factor, plain, rank_of, word
 from routeyard.pipelines.ingest.results.values import ROLES as RESULT_ROLES
 from routeyard.schemas import STEPS
 from routeyard.schemas.statuses import ANSWERLESS, status_of
@@ -60,10 +60,15 @@ FORMATS: dict[str, Paths] = {
 
 
 class LoggedCall:
-    """A record and where its format keeps what is asked of it."""
+    """A record and where its format keeps what is asked of it.
+
+    Attributes:
+        unread: Keys of the record that by their names hold a score, and do not.
+    """
 
     def __init__(self, record: dict[str, Any], paths: Paths, where: str) -> None:
         self.record, self.where, self._paths = record, where, paths
+        self.unread: list[str] = []
 
     def _found(self, role: str) -> tuple[Any, str]:
         """The first value of a role, None where the record has none; and its key."""
@@ -75,6 +80,16 @@ class LoggedCall:
     def value(self, role: str) -> Any:
         """The first value of a role; None where the record has none."""
         return self._found(role)[0]
+
+    def score(self) -> float | None:
+        """A number, or a word for right or wrong."""
+        value, key = self._found("score")
+        if isinstance(value, str):
+            value = word(value)
+        if isinstance(value, dict | list) or value != value:
+            self.unread.append(key)
+            return None
+        return reading.number(value, self.where)
 
     def opened(self, role: str, kind: type) -> Any:
         """As `value`, opened where it is JSON in a text; None where it is of another kind."""
@@ -128,12 +143,13 @@ class LogFormats:
     def __init__(self, mapping: Mapping[str, str] = MappingProxyType({})) -> None:
         #: Role → key, of records whose format is guessed.
         self.guessed: dict[str, str] = {}
-        self._named: Paths = {role: [tuple(path.split("."))] for role, path in mapping.items()}
+        #: Role → paths that a person names.
+        self.named: Paths = {role: [tuple(path.split("."))] for role, path in mapping.items()}
         self._specs = {name: self._whole(spec) for name, spec in FORMATS.items()}
-        if self._named:
-            counts = [role for role in ("usage", "prompt_tokens") if role in self._named][:1]
-            roles = [role for role in ("arm", *counts) if role in self._named] or [*self._named]
-            needs = [self._named[role][0] for role in roles]
+        if self.named:
+            counts = [role for role in ("usage", "prompt_tokens") if role in self.named][:1]
+            roles = [role for role in ("arm", *counts) if role in self.named] or [*self.named]
+            needs = [self.named[role][0] for role in roles]
             self._specs["named"] = self._whole({"needs": needs})
         # Of one set of keys the answers are the same.
         self._fitting = lru_cache(maxsize=1024)(self._formats)
@@ -149,18 +165,18 @@ class LogFormats:
         """Role → paths of a format: those that a person names, else its own and then the plain."""
         plain = {role: paths for role, paths in FORMATS["plain"].items() if role != "needs"}
         whole = {role: spec.get(role, []) + plain.get(role, []) for role in {**plain, **spec}}
-        for role, paths in self._named.items():
+        for role, paths in self.named.items():
             whole = {name: of for name, of in whole.items() if name.partition("_")[0] != role}
             whole[role] = paths
-        if "arm" in self._named:
-            whole["served_model"] = self._named["arm"]
+        if "arm" in self.named:
+            whole["served_model"] = self.named["arm"]
         return whole
 
     def _formats(self, keys: tuple[str, ...]) -> list[LogFormat]:
         """Formats whose needs can be met by a record with these keys."""
         specs = {name: spec for name, spec in self._specs.items()
                  if all(path[0] in keys for path in spec["needs"])}  # fmt: skip
-        if not specs and not self._named and (guess := guessed_roles(keys)):
+        if not specs and not self.named and (guess := guessed_roles(keys)):
             self.guessed |= guess
             specs["guessed"] = LogFormats(guess)._specs["named"]
         formats = []
@@ -233,7 +249,7 @@ def row_of(call: LoggedCall, *, prompts: bool = False) -> dict[str, Any]:
         latency_s=_latency(call),
         requested_at=iso_time(call.value("time"), call.where),
         tools_offered=None if tools is None else [*map(reading.tool_name, tools)],
-        outcome=reading.number(call.value("score"), call.where),
+        outcome=call.score(),
         propensity=reading.number(call.value("propensity"), call.where),
         _prompt=_asked(call) if prompts else None,
     )  # fmt: skip
@@ -351,7 +367,16 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
             continue
         log.formats[form.name] += 1
         log.unread.update(key for key in form.unread if record[key])
-        rows.append(row_of(LoggedCall(record, form.paths, where), prompts=prompts))
+        call = LoggedCall(record, form.paths, where)
+        rows.append(row_of(call, prompts=prompts))
+        log.unread.update(call.unread)
+        if call.unread and "score" in known.named:
+            raise SourceError(
+                f"{call.unread[0]!r} holds {str(call.value('score'))[:60]}, which is no score",
+                where=f"{where}, --map score",
+                next_step="name a key that holds a number, or a word for right or wrong (correct, "
+                "pass, no, …): score=KEY.KEY",
+            )
         if len(rows) == _TOGETHER:
             parts.append(pa.Table.from_pylist(rows, _SCHEMA))
             rows = []

@@ -263,3 +263,20 @@ def test_a_cost_that_is_named_has_the_unit_of_its_name(tmp_path: Path) -> None:
     path = written(tmp_path / "log.jsonl", OWN | {"preis_cents": 5})
     log = read_log(path, named="arm=wer,prompt_tokens=rein,cost=preis_cents")
     assert log.steps.column("cost_usd").to_pylist() == [0.05]
+
+
+def rated(rating: Any, n: int) -> dict[str, Any]:
+    return {"ts": f"2026-11-01T10:00:{n:02}Z", "trace": f"t{n}", "model_name": "m",
+            "usage": {"prompt_tokens": 9, "completion_tokens": 1}, "feedback": rating}  # fmt: skip
+
+
+def test_a_key_that_is_only_named_like_a_score_stops_nothing(tmp_path: Path) -> None:
+    """A log whose `feedback` holds an object could not be read at all."""
+    ratings = [{"thumbs": "up"}, "thumbs up", "lukewarm", 0.5, None, "no"]
+    path = written(tmp_path / "a.jsonl", *(rated(rating, n) for n, rating in enumerate(ratings)))
+    log = read_log(path)
+    assert log.steps.column("outcome").to_pylist() == [None, 1.0, None, 0.5, None, 0.0]
+    assert any(doubt.startswith("keys that were not read: feedback") for doubt in log.doubts)
+    with pytest.raises(SourceError, match=r"'feedback' holds \{'thumbs': 'up'\}") as caught:
+        read_log(path, named="arm=model_name,usage=usage,score=feedback")
+    assert "score=KEY.KEY" in str(caught.value.next_step)
