@@ -290,7 +290,8 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
         choices.setdefault(position if index is None else index, _choice(item, tools))
     reply = tuple(choices[index] for index in sorted(choices))
     if not reply:
-        why = "the server answered 200 without a choice"
+        sent = json.dumps(data, ensure_ascii=False)[:150]
+        why = f"the server answered 200 without a choice: {sent}"
         raise CallFault("no_choices", why, status=200, usage=usage_in(data))
     usage = _usage(data)
     if usage.completion_tokens == 0 and any(choice.text for choice in reply):
