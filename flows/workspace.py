@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # are followed: inside it, in the functions of `routeyard.flows.tasks` that it calls, and
 # through every module of the packages below. What a registry names by a string is not
 # followed (else every question would depend on every scorer): a stage names the
-# parts it uses. Comments, docstrings and layout do not enter a hash.
+# parts it uses.
 
 #: Packages whose code decides what a stage's tables hold.
 PACKAGES = ("routeyard.schemas", "routeyard.pipelines", "routeyard.datacards")
@@ -48,14 +48,12 @@ PACKAGES = ("routeyard.schemas", "routeyard.pipelines", "routeyard.datacards")
 _STAGES = "routeyard.flows.tasks"
 #: The module that writes a release's card, from its templates.
 CARD = "routeyard.datacards.card"
-# Parts of code as `ast.unparse` writes it: each import on a line, only docstrings in three quotes.
-_DOCSTRING = re.compile(r"^ *(\"\"\"|''').*?\1$\n?", re.DOTALL | re.MULTILINE)
 _FOR_TYPING = re.compile(r"^if TYPE_CHECKING:\n(?: .*\n|\n)+", re.MULTILINE)
-_IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (.+)$", re.MULTILINE)
+_IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (?:\(([^)]*)\)|([^(\n]+))", re.MULTILINE)
 _PROGRAM = re.compile(r"[\"'](routeyard\.pipelines\.[\w.]+)[\"']")
 _FILE = re.compile(r"(?<!['\"])__file__")
-_NAMED = re.compile(r"Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )'([^']+)'")
-_LOADED = re.compile(r"PackageLoader\('([^']+)', '([^']+)'\)")
+_NAMED = re.compile(r'Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )"([^"]+)"')
+_LOADED = re.compile(r'PackageLoader\("([^"]+)", "([^"]+)"\)')
 
 
 def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str]:
@@ -73,7 +71,7 @@ def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str
         if key in seen or (node := _bound(key[0]).get(key[1])) is None:
             continue
         seen.add(key)
-        code = _normal(node)
+        code = ast.unparse(node)
         if not isinstance(node, ast.Import | ast.ImportFrom):
             hashes[":".join(key)] = _short(code.encode())
             used = {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
@@ -118,10 +116,9 @@ def reach(modules: frozenset[str]) -> frozenset[str]:
 def module_hash(name: str) -> str:
     """16 hex digits over a module's code and the files that it reads beside itself."""
     path = _origin(name)
-    content = _plain(path).encode()
+    content = _source(path).encode()
     for file in sorted({item for where in _read_by(path) for item in _files(where)}):
-        text = _plain(file).encode() if file.suffix == ".py" else file.read_bytes()
-        content += f"\n{file.parent.name}/{file.name}\0".encode() + text
+        content += f"\n{file.parent.name}/{file.name}\0".encode() + file.read_bytes()
     return _short(content)
 
 
@@ -141,7 +138,7 @@ def _read_by(path: Path) -> set[Path]:
     Named are those of `Path(__file__).with_name("…")`, `.with_suffix("…")`, `.parent / "…"` and
     `PackageLoader("package", "…")`; where `__file__` is used otherwise, its whole folder.
     """
-    code = _plain(path)
+    code = _source(path)
     named = _NAMED.findall(code)
     paths = {
         path.with_suffix(name) if "suffix" in how else path.parent / name for how, name in named
@@ -160,7 +157,7 @@ def _imports(name: str) -> frozenset[str]:
     """Modules of the packages that a module imports, starts as a program, or is inside of."""
     if _package(name) not in PACKAGES:
         return frozenset()
-    code, parts = _plain(_origin(name)), name.split(".")
+    code, parts = _source(_origin(name)), name.split(".")
     imports = {".".join(parts[:n]) for n in range(1, len(parts))}
     # `python -m pipelines.…`: a separate process.
     imports |= {item for item in _PROGRAM.findall(code) if _spec(item) is not None}
@@ -170,9 +167,8 @@ def _imports(name: str) -> frozenset[str]:
 
 def _imported(code: str) -> Iterator[tuple[str, str]]:
     """(module, attribute or "") of the imports in code."""
-    for module, listed in _IMPORT.findall(code):
-        for name in listed.split(", "):
-            word = name.partition(" as ")[0]
+    for module, several, one in _IMPORT.findall(code):
+        for word in re.findall(r"(?:^|,)\s*([\w.]+)", re.sub("#.*", "", several or one)):
             yield (module, word) if module else (word, "")
 
 
@@ -210,18 +206,8 @@ def _origin(name: str) -> Path:
 
 
 @cache
-def _plain(path: Path) -> str:
-    return _normal(ast.parse(_source(path)))
-
-
-@lru_cache(maxsize=32)
 def _source(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
-
-
-def _normal(tree: ast.AST) -> str:
-    """The code as text, without comments, docstrings and layout."""
-    return _DOCSTRING.sub("", ast.unparse(tree))
 
 
 # What a recipe needs around it: files and servers behind environment variables that are not set.
