@@ -298,8 +298,15 @@ class Secret:
     def _shifted(self) -> list[tuple[str, re.Pattern[str]]]:
         return list(_within_base64(self.value or ""))
 
+    @cached_property
+    def _least(self) -> int:
+        """Characters that a text needs to hold a secret or a piece of one: no form is shorter."""
+        return min([_SECRET_PIECE, *map(len, self._values)])
+
     def hide(self, text: str) -> str:
         """The text without the secrets, in whatever form it holds them."""
+        if len(text) < self._least:
+            return text
         return self._without_pieces(self.whole(text))
 
     def whole(self, text: str) -> str:
