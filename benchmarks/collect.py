@@ -1,9 +1,7 @@
 """Collection with its ledger against a bare default AsyncOpenAI loop without one.
 
 Both ask the same loopback server (20 ms an answer) in turns; a ratio above 1 says
-that collection is faster. Where ROUTEYARD_PEERS names the folder of
-`python -m benchmarks peers`, lm-evaluation-harness and inspect_ai ask it too.
-Memory is the peak of a process that collects 10,000 and 200,000 answers.
+that collection is faster. Memory is the peak of a process that collects 10,000 and 200,000 answers.
 `--realistic` asks 5,000 questions, 256 at once, of a server that takes 200 ms, refuses more than
 1,000 in a second with `Retry-After` and fails one in 50; the ideal is the longer of what its rate
 and what its time allow.
@@ -23,10 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.loopback import serving
-from benchmarks.peers.install import ask
 
-#: Peer's environment → the script that asks as the peer does; absent ones give null.
-PEERS = {"lm_eval": "lm_eval_calls", "inspect_ai": "inspect_calls"}
 _PROMPT = "Question {i}: a train leaves at {i} o'clock with 42 people in it. " * 4
 
 
@@ -35,7 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the median ratio counts")
     parser.add_argument("--concurrency", default="64,256", help="calls at once, commas between")
     parser.add_argument("--realistic", action="store_true", help="only the run with faults")
-    parser.add_argument("--no-peers", action="store_true", help="only the bare client beside it")
     parser.add_argument("--delay-ms", type=float, default=20.0, help="time the server takes")
     parser.add_argument(
         "--large",
@@ -51,8 +45,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     figures: dict[str, Any] = {"calls": arguments.calls, "delay_ms": arguments.delay_ms}
     with serving(arguments.delay_ms) as url:
         for concurrency in map(int, arguments.concurrency.split(",")):
-            beside = {} if arguments.no_peers else PEERS
-            figures |= _compare(url, arguments.calls, concurrency, arguments.rounds, beside)
+            figures |= _compare(url, arguments.calls, concurrency, arguments.rounds)
     figures |= {"rss_mb_10k": None, "rss_mb_200k": None}
     if arguments.large:
         with serving(0) as url:
@@ -83,36 +76,20 @@ def _realistic(
     }
 
 
-def _compare(
-    url: str, calls: int, concurrency: int, rounds: int, beside_it: dict[str, str]
-) -> dict[str, Any]:
+def _compare(url: str, calls: int, concurrency: int, rounds: int) -> dict[str, Any]:
     bare, ours = [], []
-    peers: dict[str, list[dict[str, Any]]] = {name: [] for name in beside_it}
     for _ in range(rounds):
         # In turns, so that a busy machine slows all.
         bare.append(_bare(url, calls, concurrency))
         ours.append(_collect(url, calls, concurrency))
-        for name, script in beside_it.items():
-            if theirs := ask(name, script, url, str(calls), str(concurrency)):
-                peers[name].append(theirs)
     ratios = [o[0] / b[0] for b, o in zip(bare, ours, strict=True)]
-    beside: dict[str, float | None] = {}
-    for name, runs in peers.items():
-        faster = [o[0] / r["calls_per_s"] for o, r in zip(ours, runs, strict=bool(runs))]
-        beside |= {f"ratio_to_{name}_{concurrency}": _median(faster)}
-        beside |= {f"{name}_cpu_ms_{concurrency}": _median([r["cpu_ms"] for r in runs])}
     return {
-        **beside,
         f"bare_calls_per_s_{concurrency}": round(statistics.median(b[0] for b in bare), 1),
         f"collect_calls_per_s_{concurrency}": round(statistics.median(o[0] for o in ours), 1),
         f"bare_cpu_ms_{concurrency}": round(statistics.median(b[1] for b in bare), 3),
         f"collect_cpu_ms_{concurrency}": round(statistics.median(o[1] for o in ours), 3),
         f"ratio_to_bare_client_{concurrency}": round(statistics.median(ratios), 3),
     }
-
-
-def _median(values: list[float]) -> float | None:
-    return round(statistics.median(values), 3) if values else None
 
 
 def _bare(url: str, calls: int, concurrency: int) -> tuple[float, float]:

@@ -223,7 +223,7 @@ CARRIED = {
     "contributing.md": "CONTRIBUTING.md",
     "architecture.md": "ARCHITECTURE.md",
     "changelog.md": "CHANGELOG.md",
-    "results/benchmarks.md": "benchmarks/RESULTS.md",
+    "results/benchmarks.md": "benchmarks/FLOORS.md",
     "results/papers.md": "pipelines/evaluate/studies/README.md",
     "results/studies.md": "pipelines/evaluate/studies/RESULTS.md",
     "results/methods.md": "pipelines/evaluate/studies/METHODS.md",

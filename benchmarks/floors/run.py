@@ -9,8 +9,10 @@ the table to FLOORS.md.
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -19,8 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from benchmarks.whole.results import surroundings
 
 _ROOT = Path(__file__).parents[2]
 WORKS: list[dict[str, Any]] = yaml.safe_load(
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def page(rows: list[dict[str, Any]]) -> str:
     """The table as Markdown, with the machine that it was measured on."""
-    on = surroundings()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     lines = [
         "# What users wait for, beside a floor",
         "",
@@ -63,8 +63,8 @@ def page(rows: list[dict[str, Any]]) -> str:
         "numpy that does the core of the same work. A slow machine makes both columns larger:",
         "runs on different days are compared by the ratio.",
         "",
-        f"{on['processor']}, {on['cores']} cores, {on['memory_gib']} GiB, Python {on['python']}, "
-        f"{on['measured_on']}.",
+        f"{processor()}, {os.cpu_count()} cores, {round(memory / 2**30)} GiB, "
+        f"Python {platform.python_version()}, {datetime.datetime.now(datetime.UTC).date()}.",
         "",
         "| work | now | floor | times the floor | goal | |",
         "| --- | ---: | ---: | ---: | ---: | --- |",
@@ -76,6 +76,15 @@ def page(rows: list[dict[str, Any]]) -> str:
         met = row.get("absent") or ("reached" if row["reached"] else "not reached")
         lines.append(f"| {row['work']} | {' | '.join(cells)} | {goal} | {met} |")
     return "\n".join(lines) + "\n"
+
+
+def processor() -> str:
+    """What the machine computes with."""
+    path = Path("/proc/cpuinfo")
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
 
 
 def _row(work: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import argparse
-import importlib
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -161,10 +158,3 @@ def test_mcnemar_equals_summing_binomials(b, c) -> None:
 def test_one_seed_has_no_spread() -> None:
     assert seed_spread([0.5]) == (0.5, None)
     assert seed_spread([0.4, 0.6]) == (0.5, pytest.approx(0.1414213562))
-
-
-def test_benchmark_areas_are_equal() -> None:
-    # The speed is measured by `python -m benchmarks bootstrap`; its two ways must agree.
-    module = importlib.import_module("benchmarks.bootstrap")
-    found = module.run(argparse.Namespace(routers=2, resamples=20, queries=200, budgets=10))
-    assert found["largest_area_difference"] < 1e-9

@@ -444,7 +444,7 @@ _AMOUNTS: dict[str, tuple[Callable[[str], float | None], str]] = {
 
 
 def _check_amounts(done: Assigned, role: str, column: str) -> None:
-    """Refuse a column of numbers in which there are none: it would pass as one without values."""
+    """Refuse a column without a single number: it would pass as one without values."""
     values = done.table.column(done.roles[role])
     read, is_what = _AMOUNTS[role]
     if numbers(values, read) is not None or pa.types.is_nested(values.type):

@@ -1,1 +1,0 @@
-"""Scripts that run in a peer's own environment; they import nothing of ours."""
