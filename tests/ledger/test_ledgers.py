@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import shutil
 import sqlite3
 import subprocess
@@ -19,6 +18,7 @@ from routeyard.pipelines.collect.postgres import PostgresLedger
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.machine import started
+from tests.calls.collecting import PROCESSES
 
 BASE = Attempt(
     request_hash="a" * 32,
@@ -41,11 +41,11 @@ def opened(request, tmp_path, monkeypatch):
     """A function that opens the same ledger again, as another process would."""
     if request.param.startswith("sqlite"):
         monkeypatch.setattr(sqlite, "is_network", lambda path: "network" in request.param)
-        where = str(tmp_path / "ledger.sqlite")
-        make = _sqlite
+        where = tmp_path / "ledger.sqlite"
+        make = SqliteLedger
     else:
         where = request.getfixturevalue("postgres")
-        make = _postgres
+        make = PostgresLedger
     ledgers = []
 
     def open_ledger(**options):
@@ -56,16 +56,6 @@ def opened(request, tmp_path, monkeypatch):
     yield open_ledger
     for ledger in ledgers:
         ledger.close()
-
-
-def _sqlite(where, **options):
-    from pathlib import Path
-
-    return SqliteLedger(Path(where), **options)
-
-
-def _postgres(where, **options):
-    return PostgresLedger(where, **options)
 
 
 def append(ledger, *attempts, settles=True):
@@ -181,8 +171,7 @@ def _claim_and_die(make, where, key):
 
 def test_claims_of_a_killed_process_lapse_at_once(opened):
     make, where = opened.again
-    spawn = multiprocessing.get_context("spawn")
-    process = spawn.Process(target=_claim_and_die, args=(make, where, KEY))
+    process = PROCESSES.Process(target=_claim_and_die, args=(make, where, KEY))
     process.start()
     process.join(60)
     assert process.exitcode == 9
@@ -280,9 +269,8 @@ def test_of_two_processes_only_one_asks(opened):
     make, where = opened.again
     keys = [(f"{i:032d}", 0) for i in range(200)]
     opened()  # the tables exist
-    spawn = multiprocessing.get_context("spawn")
-    out = spawn.Queue()
-    racers = [spawn.Process(target=_race, args=(make, where, keys, out)) for _ in range(2)]
+    out = PROCESSES.Queue()
+    racers = [PROCESSES.Process(target=_race, args=(make, where, keys, out)) for _ in range(2)]
     for racer in racers:
         racer.start()
     counts = [out.get(timeout=600) for _ in racers]
