@@ -208,16 +208,6 @@ def test_a_failing_model_is_paused_and_the_other_goes_on(tmp_path: Path) -> None
     assert bad < 100
 
 
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
-    with Loopback(lambda body, seen: answer(completion())) as server:
-        pass  # closed: connections are refused
-    retry = Retry(attempts=2, first_wait_s=0.0, pause_after=3)
-    collected, responses = run(server, tmp_path, [f"q{i}" for i in range(50)], retry=retry)
-    assert collected.paused
-    assert set(responses.column("status").to_pylist()) == {"error"}
-    assert all(error.startswith("connection") for error in responses.column("error").to_pylist())
-
-
 def test_throttling_halves_what_is_in_flight(tmp_path: Path) -> None:
     # More than 8 at once gets 429: the run must settle there and lose nothing.
     holder: list[Loopback] = []

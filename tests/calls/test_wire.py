@@ -115,7 +115,7 @@ def test_silence_in_the_middle_of_an_answer_ends_the_call(
 def test_a_first_byte_that_does_not_come_ends_the_call(tmp_path: Path) -> None:
     with Loopback(lambda body, seen: Do(hang=True)) as server:
         row = asked(server, tmp_path, deadline_s=0.3)
-    assert row["error"] == "timeout: no answer within 0.3 s"
+    assert (row["status"], row["error"]) == ("timeout", "timeout: no answer within 0.3 s")
 
 
 def test_a_refused_connection_is_known_in_seconds(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from routeyard.schemas import DUPLICATES
 
 
 def test_planted_structure_is_certified_routable(core: Core) -> None:
-    found = certify(core, resamples=2000, folds=2)
+    found = certify(core, resamples=300, folds=2)
     assert found.verdict == "routable"
     assert {r.router for r in found.routers if r.gain_low > 0} >= {"knn", "mlp", "mf", "task-map"}
     assert found.figures["gap_task_oracle"].low > 0
@@ -24,7 +24,7 @@ def test_planted_structure_is_certified_routable(core: Core) -> None:
 def test_models_that_differ_only_in_level_are_not_called_routable(tables) -> None:
     # The oracle over noisy labels is far above the best model, yet nothing is to be learnt.
     found = certify(
-        from_tables(**tables(skill=0.5, other=0.5, seed=3)), resamples=2000, routers=("knn", "mf")
+        from_tables(**tables(skill=0.5, other=0.5, seed=3)), resamples=300, routers=("knn", "mf")
     )
     assert found.verdict == "headroom not reached"
     assert found.figures["gap_query_oracle"].value > 0.3

@@ -26,48 +26,6 @@ def curves(draw):
     return np.array(cost, float), np.array(accuracy, float)
 
 
-def brute_area(cost, accuracy, low, high, cheapest) -> float:
-    """Fine Riemann-free area: walk the sweep segment by segment, in plain Python."""
-    x, highest = [], -np.inf
-    for c in cost:
-        highest = max(highest, c)
-        x.append(min(1.0, max(0.0, (highest - low) / (high - low))))
-    area = x[0] * cheapest
-    for k in range(len(x) - 1):
-        area += (x[k + 1] - x[k]) * (accuracy[k] + accuracy[k + 1]) / 2
-    return area + (1 - x[-1]) * accuracy[-1]
-
-
-@given(curves(), st.floats(0, 4), st.floats(0.5, 5), unit)
-@settings(deadline=None)
-def test_area_equals_a_plain_loop(curve, low, width, cheapest) -> None:
-    cost, accuracy = curve
-    found = float(audc(cost, accuracy, low, low + width, cheapest))
-    assert found == pytest.approx(brute_area(cost, accuracy, low, low + width, cheapest), abs=1e-12)
-
-
-def brute_qnc(cost, accuracy, target, target_cost) -> float:
-    highest, before = -np.inf, None
-    for c, a in zip(cost, accuracy, strict=True):
-        highest = max(highest, c)
-        if a >= target - 1e-12:
-            if before is None or before[1] >= a:
-                return highest / target_cost
-            share = min(1.0, max(0.0, (target - before[1]) / (a - before[1])))
-            return (before[0] + share * (highest - before[0])) / target_cost
-        before = (highest, a)
-    return float("nan")
-
-
-@given(curves(), unit, st.floats(0.5, 5))
-@settings(deadline=None)
-def test_qnc_equals_a_plain_loop(curve, target, target_cost) -> None:
-    cost, accuracy = curve
-    found = float(qnc(cost, accuracy, target, target_cost))
-    want = brute_qnc(cost, accuracy, target, target_cost)
-    assert found == pytest.approx(want, abs=1e-9, nan_ok=True)
-
-
 @given(st.lists(curves(), min_size=2, max_size=4), st.floats(0, 4), st.floats(0.5, 5))
 @settings(deadline=None)
 def test_all_resamples_at_once_equal_one_at_a_time(many, low, width) -> None:

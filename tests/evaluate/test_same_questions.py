@@ -94,7 +94,7 @@ def holes(draw):
 
 
 @given(holes())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_figures_of_a_certificate_never_contradict(y) -> None:
     value = {
         name: one.value
@@ -111,7 +111,7 @@ def test_figures_of_a_certificate_never_contradict(y) -> None:
 
 
 @given(holes())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 def test_rows_of_an_evaluation_never_contradict(y) -> None:
     done = evaluate(core_of(y), {"r": lambda seed: Fixed()}, all=True, resamples=5, points=5)
     accuracy = of(done, "accuracy")

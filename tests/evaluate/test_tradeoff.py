@@ -133,16 +133,6 @@ def test_constant_scores_lie_on_the_chord_and_predict_nothing(duel) -> None:
 
 @given(duels(), st.integers(0, 1000))
 @settings(deadline=None)
-def test_the_order_of_queries_changes_nothing(duel, seed) -> None:
-    turn = np.random.default_rng(seed).permutation(len(duel[0]))
-    a = tradeoff.polyline(*duel)
-    b = tradeoff.polyline(*(part[turn] for part in duel))
-    assert a[0] == pytest.approx(b[0], abs=1e-12)
-    assert a[1] == pytest.approx(b[1], abs=1e-12)
-
-
-@given(duels(), st.integers(0, 1000))
-@settings(deadline=None)
 def test_no_router_is_above_the_oracle_curve(duel, seed) -> None:
     scores, small, large = duel
     oracle = np.interp(GRID[::1000], *tradeoff.polyline(large - small, small, large))

@@ -382,27 +382,16 @@ def test_a_row_whose_request_is_no_text_any_more_is_an_error_in_words():
     assert "(request '48')" in str(misled(key))
 
 
-def test_an_attempt_without_its_checksum_is_damaged(tmp_path):
-    # A bit flipped in a row's header moves its columns by one: the last is gone, and `text` holds
-    # the reason for which the model stopped.
-    path = tmp_path / "l.sqlite"
-    with SqliteLedger(path) as ledger:
-        append(ledger, BASE)
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE attempts SET text = 'stop', checksum = NULL")
-    connection.close()
-    with SqliteLedger(path) as ledger, pytest.raises(BadInput, match="damaged"):
-        ledger.answered([BASE.request_hash])
-
-
 @pytest.mark.parametrize(
     "change",
     [
         "cache_read_tokens = 65", "cache_write_tokens = 1", "cache_read_tokens = NULL",
         "prompt_tokens = 101", "checksum = NULL",
+        # A bit flipped in a row's header moves its columns by one: the last is gone.
+        "text = 'stop', checksum = NULL",
     ],
 )  # fmt: skip
-def test_cached_tokens_are_under_the_checksum(tmp_path, change):
+def test_what_was_changed_is_damaged(tmp_path, change):
     path = tmp_path / "l.sqlite"
     with SqliteLedger(path) as ledger:
         append(ledger, replace(BASE, prompt_tokens=100, cache_read_tokens=64))

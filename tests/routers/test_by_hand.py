@@ -67,11 +67,6 @@ def test_a_task_map_counts_the_overall_mean_as_one_more_question() -> None:
     assert scores("task-map", prior=1.0) == pytest.approx(np.array(wanted))
 
 
-def test_kmeans_as_printed_gives_plain_means_of_clusters() -> None:
-    wanted = [[1.0, 1 / 2], [1 / 3, 1.0]]
-    assert scores("kmeans-as-printed", choices=(2,)) == pytest.approx(np.array(wanted))
-
-
 def test_avengers_pro_weighs_the_nearest_clusters() -> None:
     # With one cluster to look at: its mean, the overall mean counting as one more question.
     wanted = [
@@ -85,12 +80,6 @@ def test_avengers_pro_weighs_the_nearest_clusters() -> None:
     assert both[0, 0] == pytest.approx(
         weight * wanted[0][0] + (1 - weight) * wanted[1][0], abs=1e-2
     )
-
-
-def test_avengers_pro_as_published_sums_reciprocal_ranks() -> None:
-    # In cluster a x is first (1 and 1/2), in b y is.
-    found = scores("avengers-pro", clusters=2, near=1, as_published=True)
-    assert found == pytest.approx(np.array([[1.0, 0.5], [0.5, 1.0]]))
 
 
 def test_tag_router_scores_wins_against_the_most_accurate_model() -> None:
