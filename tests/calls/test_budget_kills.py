@@ -14,10 +14,10 @@ from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Budget, Collect, Retry
 from routeyard.schemas.recipe.pool import Pool, Provider
+from tests.calls.asking import table
 from tests.calls.collecting import PROCESSES
 from tests.calls.loopback import Loopback
 from tests.calls.test_budget import Billing, models
-from tests.calls.test_faults import table
 
 LIMIT = 2.0
 

@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 
 from routeyard.pipelines.collect.client import check_served
-from routeyard.pipelines.collect.collect import collect
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import CallFault
 from routeyard.pipelines.collect.request import identity_of
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.schemas.recipe.collect import Collect
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.pool import Pool, Provider
+from tests.calls.asking import ask, pool_of
 from tests.calls.loopback import Loopback, answer, completion
-from tests.calls.test_faults import table
 
 LLAMA = {"id": "m", "object": "model", "created": 1, "root": "llama-3-8b", "max_model_len": 8192}
 QWEN = LLAMA | {"root": "qwen-2-7b"}
@@ -44,9 +41,8 @@ def ledger(tmp_path: Path) -> Any:
 
 def calls(server: Loopback, ledger: SqliteLedger, base_url: str, **keys: Any) -> int:
     """How many calls a run makes."""
-    provider, before = Provider(name="p", base_url=base_url, **keys), server.requests
-    pool = Pool(models=[Model(model_id="m")], providers=[provider])
-    collect(plan(table(["q1", "q2"]), pool, Collect(), ledger, benchmark="b"), ledger)
+    before = server.requests
+    ask(ledger, pool_of(base_url, **keys), ["q1", "q2"], benchmark="b")
     return server.requests - before
 
 

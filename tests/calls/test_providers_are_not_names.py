@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routeyard.pipelines.collect.collect import collect, responses_table
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
-from routeyard.schemas.recipe.collect import Collect
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from tests.calls.asking import ask, pool_of
 from tests.calls.loopback import Loopback, answer, completion
-from tests.calls.test_faults import table
 
 
 def texts(ledger: SqliteLedger, name: str, url: str, benchmark: str) -> list[str]:
-    pool = Pool(models=[Model(model_id="m")], providers=[Provider(name=name, base_url=url)])
-    made = plan(table(["q"]), pool, Collect(), ledger, benchmark=benchmark)
-    collect(made, ledger)
-    return list(responses_table(made, ledger)["text"].to_pylist())
+    return ask(ledger, pool_of(url, name=name), benchmark=benchmark).column("text")
 
 
 def test_two_recipes_with_one_label_and_two_servers_get_their_own_answers(tmp_path: Path) -> None:

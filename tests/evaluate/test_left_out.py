@@ -10,7 +10,8 @@ import pytest
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.run import evaluate
-from tests.evaluate.test_same_questions import Fixed, core_of
+from tests.evaluate.cores import core_of
+from tests.evaluate.test_same_questions import Fixed
 
 
 def core(known: np.ndarray) -> Core:

@@ -23,6 +23,7 @@ from routeyard.pipelines.evaluate.metrics.selection import exchange
 from routeyard.pipelines.evaluate.results import compare_published
 from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.pairs import Battles, of_one_basis
+from tests.evaluate.cores import core_of
 
 
 def test_a_named_group_is_shown_by_category_and_the_other_way_round(core: Core) -> None:
@@ -212,18 +213,7 @@ def test_guessers_leave_an_oracle_no_headroom() -> None:
     # 19 models that guess among four options: one of them is nearly always right.
     rng = np.random.default_rng(0)
     y = (rng.random((400, 19)) < 0.25).astype(float)
-    n = len(y)
-    core = Core(
-        query_ids=tuple(f"q{i:03}" for i in range(n)),
-        model_ids=tuple(f"m{k:02}" for k in range(19)),
-        labels=y,
-        costs={},
-        tasks=np.array(["t"] * n),
-        domains=np.array(["d"] * n),
-        splits={"dense": np.array(["train", "test"] * (n // 2))},
-        groups=np.arange(n),
-        options=np.full(n, 4),
-    )
+    core = core_of(y, ["t"] * 400, costs={}, options=np.full(400, 4))
     found = certify(core, resamples=300, routers=())
     assert found.figures["query_oracle"].value > 0.97
     assert found.figures["query_oracle_chance_corrected"].value < 0.45

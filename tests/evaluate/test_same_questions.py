@@ -14,26 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routeyard.pipelines.common.arrays import levels
-from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.certificate import IN_ORDER, certify
 from routeyard.pipelines.evaluate.metrics.selection import best_single, task_oracle
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.evaluate.zoo.run import references
-
-
-def core_of(y: np.ndarray, tasks: list[str] | None = None) -> Core:
-    n, m = y.shape
-    return Core(
-        query_ids=tuple(f"q{i:03}" for i in range(n)),
-        model_ids=tuple(f"m{k}" for k in range(m)),
-        labels=y,
-        correct=np.where(np.isnan(y), np.nan, y >= 0.5).astype(float),
-        costs={"usd": np.tile(1e-3 * (1.0 + np.arange(m)), (n, 1))},
-        tasks=np.array(tasks or [f"t{i % 2}" for i in range(n)]),
-        domains=np.array(["d"] * n),
-        splits={"dense": np.array(["train" if i % 2 else "test" for i in range(n)])},
-        groups=np.arange(n),
-    )
+from tests.evaluate.cores import core_of
 
 
 def easy_only(n: int = 40) -> np.ndarray:

@@ -87,7 +87,7 @@ def test_a_pair_has_fewer_examples_than_a_pool_and_other_settings_are_tried(
     expected = (won[near].sum(axis=1) + won.mean()) / 81
     queries = Queries(tuple(map(str, range(5))), np.array(["t"] * 5), asked)
     np.testing.assert_allclose(knn.scores(queries), expected)
-    mlp.fit(battles, "small", "large")
+    mlp.fit(from_preferences(*preferences(60)), "small", "large")
     assert mlp._router.width in (32, 128)
 
 
