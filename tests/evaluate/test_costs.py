@@ -35,6 +35,9 @@ def test_outcomes_and_responses_give_the_same_costs(tmp_path: Any) -> None:
         assert np.array_equal(values, other.costs[name], equal_nan=True), name
     assert np.isnan(one.costs["usd"]).sum() == 1
     assert np.isnan(one.costs["tokens"]).sum() == 1
+    # Texts of answers are not opened.
+    (path / "data/responses.parquet").write_bytes(b"no Parquet")
+    assert core_of(read_release(path)).costs["usd"].shape == one.costs["usd"].shape
 
 
 def test_a_model_without_costs_is_named_where_figures_need_them(tmp_path: Any) -> None:
@@ -54,9 +57,3 @@ def test_a_model_without_costs_is_named_where_figures_need_them(tmp_path: Any) -
     known = [row["cost_usd"] for row in summary(path)["per_model"] if row["model"] != silent]
     assert summary(path)["cost_known_usd"] == sum(known) > 0
     assert summary(path)["cost_usd"] is None
-
-
-def test_texts_of_answers_are_not_opened(tmp_path: Any) -> None:
-    path = released(make(30, 3), tmp_path)
-    (path / "data/responses.parquet").write_bytes(b"no Parquet")
-    assert core_of(read_release(path)).costs["usd"].shape == (10, 3)

@@ -1,4 +1,4 @@
-"""Deferral curves, areas and QNC against plain loops."""
+"""Areas and QNC of many resamples at once, and where they have no value."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 
 from routeyard.pipelines.evaluate.metrics.areas import audc, monotone, peak_accuracy, qnc
 from routeyard.pipelines.evaluate.metrics.selection import (
-    best,
-    cost_penalised,
     penalties,
-    within_budget,
 )
 
 unit = st.floats(0, 1, allow_nan=False, width=32)
@@ -60,47 +57,6 @@ def test_a_curve_that_never_reaches_the_best_model_has_no_qnc() -> None:
 def test_cost_that_falls_along_the_sweep_does_not_turn_the_curve_back() -> None:
     assert monotone(np.array([1.0, 3.0, 2.0])).tolist() == [1.0, 3.0, 3.0]
     assert float(peak_accuracy(np.array([0.1, 0.3, 0.2]))) == 0.3
-
-
-@st.composite
-def pools(draw):
-    n, m = draw(st.integers(1, 6)), draw(st.integers(1, 5))
-    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    available = rng.random((n, m)) < 0.7
-    available[np.arange(n), rng.integers(0, m, n)] = True
-    # Few distinct values, so that ties happen.
-    return rng.integers(0, 4, (n, m)) / 4, available, rng.integers(1, 4, m).astype(float)
-
-
-def brute_best(row, can, order) -> int:
-    top = max(row[k] for k in order if can[k])
-    return next(k for k in order if can[k] and row[k] == top)
-
-
-@given(pools())
-@settings(deadline=None)
-def test_selection_rules_equal_plain_loops(pool) -> None:
-    scores, available, cost = pool
-    rows, order = range(len(scores)), np.argsort(np.sin(cost) + np.arange(len(cost)) % 2)
-    assert best(scores, available, order).tolist() == [
-        brute_best(scores[i], available[i], order) for i in rows
-    ]
-    width = cost.max() - cost.min()
-    price = (cost - cost.min()) / width if width else np.zeros_like(cost)
-    weights = np.array([1.0, 0.75, 0.5, 0.25, 0.0])
-    swept = cost_penalised(scores, available, cost, weights, order)
-    for k, w in enumerate(weights):
-        value = (1 - w) * scores - w * price
-        assert swept[:, k].tolist() == [brute_best(value[i], available[i], order) for i in rows]
-    budgets = np.array([0.5, 1.0, 2.0, 3.0])
-    bought = within_budget(scores, available, cost, budgets, order)
-    for k, budget in enumerate(budgets):
-        for i in rows:
-            can = available[i] & (cost <= budget)
-            if can.any():
-                assert bought[i, k] == brute_best(scores[i], can, order)
-            else:
-                assert bought[i, k] == brute_best(-cost, available[i], order)
 
 
 def test_the_sweep_runs_from_cheapest_to_any_price() -> None:
