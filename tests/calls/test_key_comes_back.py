@@ -155,7 +155,7 @@ def test_the_entailment_judge_keeps_no_key(
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=8, max_size=40))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_key_is_hidden_in_every_form(key: str) -> None:
     secret = Secret(key)
     for form in (*forms(key)[:3], key.replace('"', '\\"')):

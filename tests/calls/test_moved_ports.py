@@ -1,4 +1,4 @@
-"""A local server whose port changed: another model's answers are never taken for its own."""
+"""Answers are shared by address and model; another model behind a port or a label is seen."""
 
 from __future__ import annotations
 
@@ -121,3 +121,20 @@ def test_names_alone_tell_no_models_apart(ledger: SqliteLedger) -> None:
     provider = Provider(name="p", base_url="http://127.0.0.1:9/v1")
     check_served(ledger, [provider], "b", fetch=lists({"id": "m", "object": "model"}))
     check_served(ledger, [provider], "b", fetch=lists(QWEN))
+
+
+def texts(ledger: SqliteLedger, name: str, url: str, benchmark: str) -> list[str]:
+    return ask(ledger, pool_of(url, name=name), benchmark=benchmark).column("text")
+
+
+def test_two_recipes_with_one_label_and_two_servers_get_their_own_answers(tmp_path: Path) -> None:
+    with (
+        Loopback(lambda body, seen: answer(completion("one"))) as one,
+        Loopback(lambda body, seen: answer(completion("two"))) as two,
+        SqliteLedger(tmp_path / "l.sqlite") as ledger,
+    ):
+        assert texts(ledger, "local", one.base_url, "a") == ["one"]
+        assert texts(ledger, "local", two.base_url, "b") == ["two"]
+        # Another label for the same address asks nothing.
+        assert texts(ledger, "other", one.base_url + "/", "c") == ["one"]
+        assert (one.requests, two.requests) == (1, 1)

@@ -27,8 +27,8 @@ from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas.recipe.collect import Budget, Collect, Retry
 from tests.calls.asking import ask, pool_of, table
-from tests.calls.loopback import Loopback
-from tests.calls.test_budget import Billing, models
+from tests.calls.loopback import Loopback, answer, completion
+from tests.calls.test_budget import PRICE_IN, PRICE_OUT, Billing, models
 
 LIMIT = 1.0
 
@@ -80,6 +80,18 @@ def test_what_runs_without_a_budget_spent_counts_as_well(tmp_path: Path) -> None
         ended = build(server, ledger, "b", usd=spent + 0.01 if spent else 0.01)
         assert ended.out_of_budget
         assert server.requests == asked
+
+
+def test_a_provider_that_says_it_costs_nothing_is_not_believed(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 30, "completion_tokens": 40, "total_tokens": 70, "cost": 0}
+    real = (30 * PRICE_IN + 40 * PRICE_OUT) / 1e6
+    with (
+        Loopback(lambda body, seen: answer(completion("x", usage=usage))) as server,
+        SqliteLedger(tmp_path / "l.sqlite") as ledger,
+    ):
+        ended = build(server, ledger, "b")
+        assert ended.out_of_budget
+        assert server.requests * real <= LIMIT
 
 
 @pytest.mark.parametrize(

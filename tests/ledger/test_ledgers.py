@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -534,3 +535,19 @@ def test_hosts_that_share_a_folder_share_no_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite, "is_network", lambda folder: False)
     with SqliteLedger(path) as ledger:
         assert ledger.recall("") == {"a": "1", "b": "2"}
+
+
+#: Letters of `CREATE TABLE attempts` that SQLite does not open without.
+NEEDED = (0, 2, 4, 7, 8, 10, 12)
+
+
+@pytest.mark.parametrize("at", NEEDED)
+def test_a_damaged_schema_is_named(at: int, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    SqliteLedger(path).close()
+    data = bytearray(path.read_bytes())
+    where = data.index(b"CREATE TABLE attempts")
+    data[where + at] = 0xA0
+    path.write_bytes(bytes(data))
+    with pytest.raises(BadInput, match="the ledger cannot be used"):
+        SqliteLedger(path).close()

@@ -40,8 +40,6 @@ AREAS: dict[str, tuple[list[str], list[str]]] = {
             # Without those that build with several processes, up to seven seconds each.
             "tests/calls/test_pricing.py",
             "tests/calls/test_budget_ledger.py",
-            "tests/calls/test_lying_bills.py::test_a_lying_server_gets_no_more_than_its_text_hides"
-            "[costs nothing]",
             *(
                 f"tests/calls/test_budget.py::test_{name}"
                 for name in (
@@ -53,6 +51,7 @@ AREAS: dict[str, tuple[list[str], list[str]]] = {
                 f"tests/calls/test_one_budget.py::test_{name}"
                 for name in (
                     "what_runs_without_a_budget_spent_counts_as_well",
+                    "a_provider_that_says_it_costs_nothing_is_not_believed",
                     "what_a_budget_counts",
                     "a_bound_for_an_unknown_model_is_refused",
                     "charges[sqlite]",
