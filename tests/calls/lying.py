@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.collect.budget import least_tokens
-from routeyard.pipelines.collect.collect import collect
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.runner import RunResult
 from routeyard.pipelines.collect.sqlite import SqliteLedger
-from routeyard.schemas.recipe.collect import Budget, Collect, RateLimits, Retry
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.collect import Budget, RateLimits, Retry
+from routeyard.schemas.recipe.pool import Model
+from tests.calls.asking import ask, pool_of
 from tests.calls.loopback import Do, Loopback, answer, completion
-from tests.calls.test_faults import table
 
 LIMIT, PRICE, MAX_TOKENS, CONCURRENCY = 0.6, 100.0, 200, 4
 _WORDS = [
@@ -169,18 +167,18 @@ def spend(lie: Lie, folder: Path) -> tuple[Bill, RunResult]:
     bill = Bill(lie)
     known = {"price_in": PRICE, "price_out": PRICE, "price_date": "2026-01-01"}
     with Loopback(bill) as server, SqliteLedger(folder / "l.sqlite") as ledger:
-        provider = Provider(name="p", base_url=server.base_url, supports_n=lie.samples > 1)
-        settings = Collect(
+        ended = ask(
+            ledger,
+            pool_of(server, Model(model_id="m", **known), supports_n=lie.samples > 1),
+            [english(10_000 + n, 40) for n in range(300)],
+            benchmark="b",
             max_tokens=MAX_TOKENS,
             samples=lie.samples,
             budget=Budget(usd=LIMIT),
             retry=Retry(attempts=3, first_wait_s=0, pause_after=10_000),
             limits=RateLimits(concurrency=CONCURRENCY),
             **lie.settings,
-        )
-        questions = table([english(10_000 + n, 40) for n in range(300)])
-        pool = Pool(models=[Model(model_id="m", **known)], providers=[provider])
-        ended = collect(plan(questions, pool, settings, ledger, benchmark="b"), ledger)
+        ).ended
     return bill, ended
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.collect.collect import acollect, collect, responses_table
+from routeyard.pipelines.collect.collect import acollect
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe.collect import Budget, Collect
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.pool import Model, Pool
+from tests.calls.asking import Asked, ask, pool_of, table
 from tests.calls.loopback import Do, Loopback, answer, completion, error
-from tests.calls.test_faults import table
 
 
 class Batches(Loopback):
@@ -95,16 +95,15 @@ def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("routeyard.pipelines.collect.batch.POLL_S", 0.02)
 
 
-def settings(**changes: Any) -> Collect:
-    return Collect(**{"transport": "batch", **changes})
-
-
 def pool(server: Loopback) -> Pool:
     price = {"price_in": 1.0, "price_out": 1.0, "price_date": "2026-01-01"}
-    return Pool(
-        models=[Model(model_id="m", **price)],
-        providers=[Provider(name="p", base_url=server.base_url)],
-    )
+    return pool_of(server, Model(model_id="m", **price))
+
+
+def run(
+    server: Batches, ledger: SqliteLedger, prompts: list[str], transport: str = "batch", **more: Any
+) -> Asked:
+    return ask(ledger, pool(server), prompts, transport=transport, **more)
 
 
 PROMPTS = [f"q{i}" for i in range(8)] + ["bad", "late", "lost"]
@@ -112,42 +111,40 @@ PROMPTS = [f"q{i}" for i in range(8)] + ["bad", "late", "lost"]
 
 def test_every_line_ends_as_a_row(tmp_path: Path) -> None:
     with Batches() as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        made = plan(table(PROMPTS), pool(server), settings(), ledger)
-        collected = collect(made, ledger)
-        rows = {r["query_id"]: r for r in responses_table(made, ledger).to_pylist()}
+        found = run(server, ledger, PROMPTS)
+        rows = {r["query_id"]: r for r in found.rows}
         assert [rows[q]["text"] for q in PROMPTS[:8]] == [f"re {q}" for q in PROMPTS[:8]]
         assert {rows[q]["status"] for q in ("bad", "late", "lost")} == {"error"}
         assert rows["bad"]["error"] == "http_400: too odd"
         assert rows["late"]["error"] == "batch_expired: too late"
         assert rows["lost"]["error"].startswith("batch_completed")
-        assert collected.missing == {"m": 2}  # the bad request is settled
+        assert found.ended.missing == {"m": 2}  # the bad request is settled
         assert len(server.batches) == 3
         assert ledger.recall("batch:") == {}
         # Again: only what can still succeed.
         server.asked.clear()
-        collect(plan(table(PROMPTS), pool(server), settings(), ledger), ledger)
+        run(server, ledger, PROMPTS)
         assert sorted(server.asked) == ["late", "lost"]
 
 
 def test_a_pair_billed_too_often_is_given_up_in_the_run_that_found_out(tmp_path: Path) -> None:
-    given = settings()
     with Batches() as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        for run in range(1, 7):
-            ended = collect(plan(table(["q0", "tools"]), pool(server), given, ledger), ledger)
-            assert ended.complete == (run == 6)
+        for number in range(1, 7):
+            ended = run(server, ledger, ["q0", "tools"]).ended
+            assert ended.complete == (number == 6)
         # Not only when the next run looks: this one may go on to a release.
         assert ended.tallies["m"].unanswered == 1
         assert server.asked.count("tools") == 6
-        made = plan(table(["q0", "tools"]), pool(server), given, ledger)
-        assert collect(made, ledger).complete
-        assert made.figures()["models"][0]["unanswered"] == 1
+        found = run(server, ledger, ["q0", "tools"])
+        assert found.ended.complete
+        assert found.plan.figures()["models"][0]["unanswered"] == 1
         assert server.asked.count("tools") == 6
 
 
 def test_a_stopped_run_finds_its_batches_again(tmp_path: Path) -> None:
     with Batches(polls=10**9) as server:
         with SqliteLedger(tmp_path / "l.sqlite") as ledger:
-            made = plan(table(PROMPTS[:8]), pool(server), settings(), ledger)
+            made = plan(table(PROMPTS[:8]), pool(server), Collect(transport="batch"), ledger)
 
             async def stopped() -> None:
                 await asyncio.wait_for(acollect(made, ledger), 1.0)
@@ -159,11 +156,11 @@ def test_a_stopped_run_finds_its_batches_again(tmp_path: Path) -> None:
         with SqliteLedger(tmp_path / "l.sqlite") as ledger:
             # What a batch asks already is not asked live.
             with pytest.raises(BadInput, match="still under way"):
-                collect(plan(table(PROMPTS[:8]), pool(server), Collect(), ledger), ledger)
-            made = plan(table(PROMPTS[:8]), pool(server), settings(), ledger)
-            assert made.missing == 8
-            assert collect(made, ledger).complete
-            assert responses_table(made, ledger).num_rows == 8
+                run(server, ledger, PROMPTS[:8], "live")
+            found = run(server, ledger, PROMPTS[:8])
+            assert found.plan.missing == 8
+            assert found.ended.complete
+            assert len(found.rows) == 8
         assert len(server.batches) == 2
         assert sorted(server.asked) == PROMPTS[:8]
 
@@ -171,7 +168,6 @@ def test_a_stopped_run_finds_its_batches_again(tmp_path: Path) -> None:
 def test_killed_between_creating_and_noting(tmp_path: Path) -> None:
     # The batch exists at the server and its id was never written down.
     with Batches() as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        made = plan(table(PROMPTS[:4]), pool(server), settings(), ledger)
         remember = ledger.remember
 
         def killed_after_the_first_note(notes: Any) -> None:
@@ -182,9 +178,9 @@ def test_killed_between_creating_and_noting(tmp_path: Path) -> None:
 
         ledger.remember = killed_after_the_first_note  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
-            collect(made, ledger)
+            run(server, ledger, PROMPTS[:4])
         ledger.remember = remember  # type: ignore[method-assign]
-        assert collect(plan(table(PROMPTS[:4]), pool(server), settings(), ledger), ledger).complete
+        assert run(server, ledger, PROMPTS[:4]).ended.complete
         assert len(server.batches) == 1
         assert sorted(server.asked) == PROMPTS[:4]
 
@@ -198,9 +194,9 @@ def test_results_imported_in_part_are_not_imported_twice(tmp_path: Path) -> None
 
         ledger.forget = killed  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
-            collect(plan(table(PROMPTS[:4]), pool(server), settings(), ledger), ledger)
+            run(server, ledger, PROMPTS[:4])
         ledger.forget = forget  # type: ignore[method-assign]
-        assert collect(plan(table(PROMPTS[:4]), pool(server), settings(), ledger), ledger).complete
+        assert run(server, ledger, PROMPTS[:4]).ended.complete
         assert len(list(ledger.attempts())) == 4
         assert len(server.batches) == 1
 
@@ -208,8 +204,7 @@ def test_results_imported_in_part_are_not_imported_twice(tmp_path: Path) -> None
 def test_a_refused_batch_says_why(tmp_path: Path) -> None:
     with Batches() as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
         server.refuse_create = True
-        made = plan(table(PROMPTS[:2]), pool(server), settings(), ledger)
-        collected = collect(made, ledger)
+        collected = run(server, ledger, PROMPTS[:2]).ended
         assert "no batches for you" in collected.paused["m"]
         assert collected.missing == {"m": 2}
         assert ledger.recall("batch:") == {}
@@ -218,17 +213,16 @@ def test_a_refused_batch_says_why(tmp_path: Path) -> None:
 def test_an_expired_batch_is_asked_again(tmp_path: Path) -> None:
     with Batches() as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
         server.final = "expired"
-        made = plan(table(["lost"]), pool(server), settings(), ledger)
-        collect(made, ledger)
-        (row,) = responses_table(made, ledger).to_pylist()
-        assert row["error"].startswith("batch_expired")
-        assert plan(table(["lost"]), pool(server), settings(), ledger).missing == 1
+        (error_said,) = run(server, ledger, ["lost"]).column("error")
+        assert error_said.startswith("batch_expired")
+        again = plan(table(["lost"]), pool(server), Collect(transport="batch"), ledger)
+        assert again.missing == 1
 
 
 def test_a_budget_bounds_what_is_submitted(tmp_path: Path) -> None:
     with Batches() as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
         # A worst case of (about) 1100 tokens at a dollar a million.
-        limited = settings(max_tokens=1000, budget=Budget(usd=0.004))
-        collected = collect(plan(table(PROMPTS[:8]), pool(server), limited, ledger), ledger)
+        limited = {"max_tokens": 1000, "budget": Budget(usd=0.004)}
+        collected = run(server, ledger, PROMPTS[:8], **limited).ended
         assert 1 <= len(server.asked) <= 3
         assert "budget" in collected.paused["m"]

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas.recipe.collect import Budget, Collect, Retry
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.pool import Model
+from tests.calls.asking import ask, pool_of, table
 from tests.calls.loopback import Do, Loopback, answer, completion, error
-from tests.calls.test_faults import table
 
 PRICE_IN, PRICE_OUT = 100.0, 1000.0
 
@@ -65,13 +64,12 @@ def models(n: int = 3, **changes: Any) -> list[Model]:
 )
 def test_the_server_never_bills_more_than_the_budget(tmp_path: Path, budget: Budget) -> None:
     bill = Billing()
-    settings = Collect(
-        max_tokens=50, budget=budget, retry=Retry(attempts=3, first_wait_s=0.0), deadline_s=10
-    )
+    settings = {"max_tokens": 50, "budget": budget, "deadline_s": 10}
     with Loopback(bill) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        pool = Pool(models=models(), providers=[Provider(name="p", base_url=server.base_url)])
-        made = plan(table([f"question {i}" for i in range(200)]), pool, settings, ledger)
-        collected = collect(made, ledger)
+        prompts = [f"question {i}" for i in range(200)]
+        retry = Retry(attempts=3, first_wait_s=0.0)
+        pool = pool_of(server, *models())
+        collected = ask(ledger, pool, prompts, retry=retry, **settings).ended
     assert not collected.complete
     assert all("budget" in why for why in collected.paused.values())
     if budget.usd is not None:
@@ -93,8 +91,6 @@ def test_the_server_never_bills_more_than_the_budget(tmp_path: Path, budget: Bud
 def test_a_budget_that_cannot_be_kept_is_refused(
     changes: dict[str, Any], settings: dict[str, Any], message: str
 ) -> None:
-    pool = Pool(
-        models=models(1, **changes), providers=[Provider(name="p", base_url="http://127.0.0.1:9")]
-    )
+    pool = pool_of("http://127.0.0.1:9", *models(1, **changes))
     with pytest.raises(RecipeError, match=message):
         plan(table(["q"]), pool, Collect(budget=Budget(usd=1), **settings), None)

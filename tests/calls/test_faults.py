@@ -13,16 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.collect.collect import collect, responses_table
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import CallFault
-from routeyard.pipelines.collect.runner import RunResult, backoff
+from routeyard.pipelines.collect.runner import backoff
 from routeyard.pipelines.collect.sqlite import SqliteLedger
-from routeyard.schemas.recipe.collect import Collect, CollectAgain, Retry
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.collect import Retry
+from routeyard.schemas.recipe.pool import Model
+from tests.calls.asking import Asked, ask, pool_of
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 
 QUICK = Retry(attempts=3, first_wait_s=0.01)
@@ -104,26 +102,10 @@ ANSWERED: dict[str, Fault] = {
 FAULTS = TRANSIENT | LASTING | ANSWERED
 
 
-def table(prompts: list[str]) -> pa.Table:
-    return pa.table(
-        {"query_id": prompts, "task": ["t"] * len(prompts), "prompt": prompts},
-        schema=pa.schema([(n, pa.string()) for n in ("query_id", "task", "prompt")]),
-    )
-
-
-def one_model(server: Loopback, **provider: Any) -> Pool:
-    return Pool(
-        models=[Model(model_id="m")],
-        providers=[Provider(name="p", base_url=server.base_url, **provider)],
-    )
-
-
-def run(server: Loopback, folder: Path, prompts: list[str], **settings: Any) -> tuple[Any, Any]:
+def run(server: Loopback, folder: Path, prompts: list[str], **settings: Any) -> Asked:
     settings = {"retry": QUICK, "deadline_s": 1.0} | settings
     with SqliteLedger(folder / "ledger.sqlite") as ledger:
-        made = plan(table(prompts), one_model(server), CollectAgain(**settings), ledger)
-        collected = collect(made, ledger)
-        return collected, responses_table(made, ledger)
+        return ask(ledger, pool_of(server), prompts, **settings)
 
 
 def test_every_fault_ends_as_a_row(tmp_path: Path) -> None:
@@ -131,8 +113,8 @@ def test_every_fault_ends_as_a_row(tmp_path: Path) -> None:
         return FAULTS[body["messages"][0]["content"]][0](seen)
 
     with Loopback(behave) as server:
-        collected, responses = run(server, tmp_path, list(FAULTS))
-        rows = {row["query_id"]: row for row in responses.to_pylist()}
+        first = run(server, tmp_path, list(FAULTS))
+        rows = {row["query_id"]: row for row in first.rows}
         assert {name: row["status"] for name, row in rows.items()} == {
             name: status for name, (_, status) in FAULTS.items()
         }
@@ -157,7 +139,7 @@ def test_every_fault_ends_as_a_row(tmp_path: Path) -> None:
         assert rows["500"]["attempts"] == 2
         # A refused question is an outcome; missing is what may still come, also once somebody
         # has mended a key (403).
-        assert collected.missing == {"m": 3}
+        assert first.ended.missing == {"m": 3}
 
         # A second run asks only what may still succeed.
         before = server.requests
@@ -170,11 +152,11 @@ def test_every_fault_ends_as_a_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", [401, 402, 403, 404])
 def test_a_refused_key_or_model_costs_one_call(tmp_path: Path, status: int) -> None:
     with Loopback(lambda body, seen: error(status, "no such thing")) as server:
-        collected, responses = run(server, tmp_path, [f"q{i}" for i in range(200)])
+        found = run(server, tmp_path, [f"q{i}" for i in range(200)])
     assert server.requests == 1
-    assert "refuses model or key" in collected.paused["m"]
-    assert f"http_{status}" in responses.column("error").to_pylist()[0]
-    assert responses.num_rows == 1  # the others were never asked: absent, not wrong
+    assert "refuses model or key" in found.ended.paused["m"]
+    (error_said,) = found.column("error")
+    assert f"http_{status}" in error_said  # the others were never asked: absent, not wrong
 
 
 def test_an_empty_account_is_not_retried(tmp_path: Path) -> None:
@@ -182,9 +164,9 @@ def test_an_empty_account_is_not_retried(tmp_path: Path) -> None:
     body = {"error": {"code": "insufficient_quota", "message": "pay first"}}
     do = Do(status=429, body=json.dumps(body).encode())
     with Loopback(lambda body, seen: do) as server:
-        collected, _ = run(server, tmp_path, ["a", "b"])
+        ended = run(server, tmp_path, ["a", "b"]).ended
     assert server.requests == 1
-    assert "insufficient_quota" in collected.paused["m"]
+    assert "insufficient_quota" in ended.paused["m"]
 
 
 def test_a_failing_model_is_paused_and_the_other_goes_on(tmp_path: Path) -> None:
@@ -194,28 +176,13 @@ def test_a_failing_model_is_paused_and_the_other_goes_on(tmp_path: Path) -> None
     retry = Retry(attempts=2, first_wait_s=0.01, pause_after=5)
     prompts = [f"q{i}" for i in range(300)]
     with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        pool = Pool(
-            models=[Model(model_id="bad"), Model(model_id="good")],
-            providers=[Provider(name="p", base_url=server.base_url)],
-        )
-        collected: RunResult = collect(
-            plan(table(prompts), pool, Collect(retry=retry), ledger), ledger
-        )
+        pool = pool_of(server, Model(model_id="bad"), Model(model_id="good"))
+        collected = ask(ledger, pool, prompts, retry=retry).ended
         bad = sum(n for (model, _, _), n in server.seen.items() if model == "bad")
     assert "5 pairs in a row failed" in collected.paused["bad"]
     assert collected.missing == {"bad": 300}
     assert collected.figures["models"]["good"]["ok"] == 300
     assert bad < 100
-
-
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
-    with Loopback(lambda body, seen: answer(completion())) as server:
-        pass  # closed: connections are refused
-    retry = Retry(attempts=2, first_wait_s=0.0, pause_after=3)
-    collected, responses = run(server, tmp_path, [f"q{i}" for i in range(50)], retry=retry)
-    assert collected.paused
-    assert set(responses.column("status").to_pylist()) == {"error"}
-    assert all(error.startswith("connection") for error in responses.column("error").to_pylist())
 
 
 def test_throttling_halves_what_is_in_flight(tmp_path: Path) -> None:
@@ -230,10 +197,10 @@ def test_throttling_halves_what_is_in_flight(tmp_path: Path) -> None:
     with Loopback(behave) as server:
         holder.append(server)
         retry = Retry(attempts=50, first_wait_s=0.01)
-        collected, responses = run(server, tmp_path, [f"q{i}" for i in range(400)], retry=retry)
-    assert collected.complete
-    assert set(responses.column("status").to_pylist()) == {"ok"}
-    refused = collected.figures["models"]["m"]["errors"]["http_429"]
+        found = run(server, tmp_path, [f"q{i}" for i in range(400)], retry=retry)
+    assert found.ended.complete
+    assert set(found.column("status")) == {"ok"}
+    refused = found.ended.figures["models"]["m"]["errors"]["http_429"]
     assert refused < 200, "the window did not shrink"
 
 
@@ -246,7 +213,7 @@ def test_a_call_that_fails_alone_is_repeated_soon(tmp_path: Path) -> None:
     with Loopback(behave) as server:
         began = time.monotonic()
         retry = Retry(first_wait_s=20.0)
-        collected, _ = run(server, tmp_path, [f"q{i}" for i in range(400)], retry=retry)
+        collected = run(server, tmp_path, [f"q{i}" for i in range(400)], retry=retry).ended
         took = time.monotonic() - began
     assert collected.complete
     assert server.requests == 401
@@ -284,12 +251,11 @@ def test_retry_after_is_obeyed(tmp_path: Path) -> None:
         return error(429, headers={"retry-after": "1"}) if len(times) == 1 else answer(completion())
 
     with Loopback(behave) as server:
-        collected, _ = run(server, tmp_path, [f"q{i}" for i in range(5)])
-    assert collected.complete
+        assert run(server, tmp_path, [f"q{i}" for i in range(5)]).ended.complete
     assert times[1] - times[0] >= 1.0
     with Loopback(lambda body, seen: error(429, headers={"retry-after": "86400"})) as server:
-        collected, _ = run(server, tmp_path / "b", ["q"])
-    assert "asked to wait 86400 s" in collected.paused["m"]  # not held for a day
+        ended = run(server, tmp_path / "b", ["q"]).ended
+    assert "asked to wait 86400 s" in ended.paused["m"]  # not held for a day
 
 
 def test_truncated_answers_are_asked_again_with_a_larger_limit(tmp_path: Path) -> None:
@@ -298,15 +264,15 @@ def test_truncated_answers_are_asked_again_with_a_larger_limit(tmp_path: Path) -
         return answer(completion("whole" if long else "ha", finish="stop" if long else "length"))
 
     with Loopback(behave) as server:
-        _, responses = run(server, tmp_path, ["a", "b"], max_tokens=100)
-        assert set(responses.column("status").to_pylist()) == {"truncated"}
-        _, responses = run(server, tmp_path, ["a", "b"], max_tokens=100, reask_truncated=500)
-        assert responses.column("text").to_pylist() == ["whole", "whole"]
-        assert responses.column("attempts").to_pylist() == [2, 2]
+        found = run(server, tmp_path, ["a", "b"], max_tokens=100)
+        assert found.column("status") == ["truncated"] * 2
+        found = run(server, tmp_path, ["a", "b"], max_tokens=100, reask_truncated=500)
+        assert found.column("text") == ["whole", "whole"]
+        assert found.column("attempts") == [2, 2]
         assert server.requests == 4
         # In one run as well, and then never again.
-        _, responses = run(server, tmp_path / "b", ["a", "b"], max_tokens=100, reask_truncated=500)
-        assert responses.column("text").to_pylist() == ["whole", "whole"]
+        found = run(server, tmp_path / "b", ["a", "b"], max_tokens=100, reask_truncated=500)
+        assert found.column("text") == ["whole", "whole"]
         assert server.requests == 8
 
 
@@ -335,19 +301,16 @@ def test_samples_in_one_request_or_several(tmp_path: Path) -> None:
 
     settings = {"samples": 3, "temperature": 0.8, "seed": 7, "logprobs": True, "top_logprobs": 1}
     with Loopback(behave) as server:
-        _, responses = run(server, tmp_path / "a", ["q"], **settings)
-        assert responses.column("text").to_pylist() == ["7+0", "8+0", "9+0"]
-        assert json.loads(responses.column("logprobs")[0].as_py()) == [
+        found = run(server, tmp_path / "a", ["q"], **settings)
+        assert found.column("text") == ["7+0", "8+0", "9+0"]
+        assert json.loads(found.column("logprobs")[0]) == [
             {"token": "4", "logprob": -0.1, "top": [["5", -2.5]]}
         ]
         with SqliteLedger(tmp_path / "b.sqlite") as ledger:
-            pool = one_model(server, supports_n=True)
-            made = plan(table(["q"]), pool, Collect(**settings), ledger)
-            assert made.calls == 1
-            collect(made, ledger)
-            responses = responses_table(made, ledger)
-        assert responses.column("text").to_pylist() == ["7+0", "7+1", "7+2"]
-        assert responses.column("completion_tokens").to_pylist() == [None] * 3  # not told apart
+            found = ask(ledger, pool_of(server, supports_n=True), **settings)
+        assert found.plan.calls == 1
+        assert found.column("text") == ["7+0", "7+1", "7+2"]
+        assert found.column("completion_tokens") == [None] * 3  # not told apart
         assert server.requests == 4
 
 
@@ -356,11 +319,9 @@ def test_a_server_that_ignores_n_is_asked_for_the_rest(tmp_path: Path) -> None:
         Loopback(lambda body, seen: answer(completion(str(body["seed"])))) as server,
         SqliteLedger(tmp_path / "l.sqlite") as ledger,
     ):
-        pool = one_model(server, supports_n=True)
-        made = plan(table(["a", "b"]), pool, Collect(samples=4), ledger)
-        assert collect(made, ledger).complete
-        responses = responses_table(made, ledger)
-        assert responses.column("text").to_pylist() == ["0", "1", "2", "3"] * 2
+        found = ask(ledger, pool_of(server, supports_n=True), ["a", "b"], samples=4)
+        assert found.ended.complete
+        assert found.column("text") == ["0", "1", "2", "3"] * 2
         assert server.requests == 8
 
 
@@ -392,12 +353,12 @@ def test_streaming_gives_the_time_to_first_token(tmp_path: Path) -> None:
         return Do(body=whole, headers=headers)
 
     with Loopback(behave) as server:
-        _, responses = run(server, tmp_path, ["fine", "broken"], stream=True)
+        found = run(server, tmp_path, ["fine", "broken"], stream=True)
         asked = server.requests
-        _, again = run(server, tmp_path, ["fine", "broken"], stream=False)
+        again = run(server, tmp_path, ["fine", "broken"], stream=False)
     assert server.requests == asked  # streaming does not change what is asked
-    assert again.num_rows == 2
-    assert responses.column("text").to_pylist() == ["Forty-two ü"] * 2
-    assert responses.column("completion_tokens").to_pylist() == [2, 2]
-    assert all(0 < t < 1 for t in responses.column("ttft_s").to_pylist())
-    assert sorted(responses.column("attempts").to_pylist()) == [1, 2]
+    assert len(again.rows) == 2
+    assert found.column("text") == ["Forty-two ü"] * 2
+    assert found.column("completion_tokens") == [2, 2]
+    assert all(0 < t < 1 for t in found.column("ttft_s"))
+    assert sorted(found.column("attempts")) == [1, 2]

@@ -14,18 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routeyard.pipelines.collect.client import completion, list_models
-from routeyard.pipelines.collect.collect import collect, responses_table
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.prices import fetch_prices
 from routeyard.pipelines.collect.request import Secret
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput, RouteyardError
 from routeyard.pipelines.label.judges import judge, verify
 from routeyard.schemas.recipe import Judge, Verifier
-from routeyard.schemas.recipe.collect import Collect, Retry
+from routeyard.schemas.recipe.collect import Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from tests.calls.asking import ask
 from tests.calls.echo import Echo, forms
-from tests.calls.test_faults import table
 from tests.label.test_xverify import queries, responses
 
 #: Signs that JSON, URLs and HTML write otherwise.
@@ -70,16 +68,13 @@ def asked(server: Echo, ledger: SqliteLedger) -> list[Any]:
         name="p", base_url=server.base_url, api_key_env="ECHO_KEY", price_list="openrouter"
     )
     pool = Pool(models=[Model(model_id="m")], providers=[provider])
-    prompts = table([f"q{i}" for i in range(4)])
-    told: list[Any] = []
-    for changes in (
+    prompts = [f"q{i}" for i in range(4)]
+    ways: list[dict[str, Any]] = [
         {"logprobs": True},
         {"stream": True, "temperature": 0.5},
         {"transport": "batch", "temperature": 0.7},
-    ):
-        made = plan(prompts, pool, Collect(retry=ONCE, **changes), ledger)  # type: ignore[arg-type]
-        told.append(collect(made, ledger))
-        told.append(responses_table(made, ledger).to_pylist())
+    ]
+    told: list[Any] = [ask(ledger, pool, prompts, retry=ONCE, **way) for way in ways]
     served: dict[str, Any] = {"name": "x", "provider": provider, "retry": ONCE}
     told.append(verify(queries(2), responses(2, "m"), Verifier(**served), ledger, run="v"))
     for kind in ("reference", "choice"):
@@ -160,7 +155,7 @@ def test_the_entailment_judge_keeps_no_key(
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=8, max_size=40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_key_is_hidden_in_every_form(key: str) -> None:
     secret = Secret(key)
     for form in (*forms(key)[:3], key.replace('"', '\\"')):
@@ -186,13 +181,11 @@ def test_what_an_address_takes_from_the_environment_is_kept_nowhere(
             server.strip = f"/{token}"
             provider = Provider(name="p", base_url="${GATEWAY}")
             pool = Pool(models=[Model(model_id="m")], providers=[provider])
-            made = plan(table(["q"]), pool, Collect(retry=ONCE), ledger)
-            told = [collect(made, ledger), responses_table(made, ledger).to_pylist(), made]
-            assert not stands_in(repr(told)), kind
+            assert not stands_in(repr(ask(ledger, pool, retry=ONCE))), kind
         # Nobody listens any more: the address stands in every library's words.
         with SqliteLedger(tmp_path / f"gone {kind}.sqlite") as ledger:
-            made = plan(table(["q2"]), pool, Collect(retry=ONCE), ledger)
-            assert not stands_in(repr([collect(made, ledger), list_models(provider)]))
+            told = [ask(ledger, pool, ["q2"], retry=ONCE), list_models(provider)]
+            assert not stands_in(repr(told))
     assert found_in(tmp_path) == []
     assert not stands_in(caplog.text)
 

@@ -18,7 +18,6 @@ from routeyard.pipelines.collect.budget import (
 )
 from routeyard.pipelines.collect.reply import CallFault, ReplyChoice, Usage
 from routeyard.pipelines.collect.sqlite import SqliteLedger
-from routeyard.schemas.recipe.collect import Budget
 from tests.calls.loopback import Loopback, answer, completion
 from tests.calls.lying import CONCURRENCY, LIES, LIMIT, spend, worst_call
 from tests.calls.test_one_budget import build
@@ -136,10 +135,3 @@ def test_honest_usage_is_never_impossible() -> None:
         text = "The answer, I think, is 42 apples: 6 times 7. " * (1 + n % 5)
         least = least_usage([{"role": "user", "content": text}], [choice(text)])
         assert watch.add(Usage(len(text) // 5, len(text) // 5), least) is None
-
-
-@pytest.mark.parametrize("usd", [-5, 0, True, float("nan")])
-def test_a_models_budget_is_an_amount(usd: float) -> None:
-    # -5 was taken: the model was never asked, and the budget looked kept.
-    with pytest.raises(ValueError, match="models"):
-        Budget(models={"m": usd})

@@ -1,4 +1,4 @@
-"""A local server whose port changed: another model's answers are never taken for its own."""
+"""Answers are shared by address and model; another model behind a port or a label is seen."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 
 from routeyard.pipelines.collect.client import check_served
-from routeyard.pipelines.collect.collect import collect
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import CallFault
 from routeyard.pipelines.collect.request import identity_of
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.schemas.recipe.collect import Collect
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.pool import Pool, Provider
+from tests.calls.asking import ask, pool_of
 from tests.calls.loopback import Loopback, answer, completion
-from tests.calls.test_faults import table
 
 LLAMA = {"id": "m", "object": "model", "created": 1, "root": "llama-3-8b", "max_model_len": 8192}
 QWEN = LLAMA | {"root": "qwen-2-7b"}
@@ -44,9 +41,8 @@ def ledger(tmp_path: Path) -> Any:
 
 def calls(server: Loopback, ledger: SqliteLedger, base_url: str, **keys: Any) -> int:
     """How many calls a run makes."""
-    provider, before = Provider(name="p", base_url=base_url, **keys), server.requests
-    pool = Pool(models=[Model(model_id="m")], providers=[provider])
-    collect(plan(table(["q1", "q2"]), pool, Collect(), ledger, benchmark="b"), ledger)
+    before = server.requests
+    ask(ledger, pool_of(base_url, **keys), ["q1", "q2"], benchmark="b")
     return server.requests - before
 
 
@@ -125,3 +121,20 @@ def test_names_alone_tell_no_models_apart(ledger: SqliteLedger) -> None:
     provider = Provider(name="p", base_url="http://127.0.0.1:9/v1")
     check_served(ledger, [provider], "b", fetch=lists({"id": "m", "object": "model"}))
     check_served(ledger, [provider], "b", fetch=lists(QWEN))
+
+
+def texts(ledger: SqliteLedger, name: str, url: str, benchmark: str) -> list[str]:
+    return ask(ledger, pool_of(url, name=name), benchmark=benchmark).column("text")
+
+
+def test_two_recipes_with_one_label_and_two_servers_get_their_own_answers(tmp_path: Path) -> None:
+    with (
+        Loopback(lambda body, seen: answer(completion("one"))) as one,
+        Loopback(lambda body, seen: answer(completion("two"))) as two,
+        SqliteLedger(tmp_path / "l.sqlite") as ledger,
+    ):
+        assert texts(ledger, "local", one.base_url, "a") == ["one"]
+        assert texts(ledger, "local", two.base_url, "b") == ["two"]
+        # Another label for the same address asks nothing.
+        assert texts(ledger, "other", one.base_url + "/", "c") == ["one"]
+        assert (one.requests, two.requests) == (1, 1)

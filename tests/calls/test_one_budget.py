@@ -18,7 +18,6 @@ from routeyard.pipelines.collect.budget import (
     counted,
     worst_case,
 )
-from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.ledger import Charge, ChargeBounds
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import Usage
@@ -27,20 +26,18 @@ from routeyard.pipelines.collect.runner import RunResult
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas.recipe.collect import Budget, Collect, Retry
-from routeyard.schemas.recipe.pool import Pool, Provider
+from tests.calls.asking import ask, pool_of, table
 from tests.calls.loopback import Loopback, answer, completion
 from tests.calls.test_budget import PRICE_IN, PRICE_OUT, Billing, models
-from tests.calls.test_faults import table
 
 LIMIT = 1.0
 
 
 def build(server: Loopback, ledger: SqliteLedger, name: str, usd: float = LIMIT) -> RunResult:
     """One build of a benchmark of that name, with questions that no other build asked."""
-    pool = Pool(models=models(1), providers=[Provider(name="p", base_url=server.base_url)])
-    settings = Collect(max_tokens=50, budget=Budget(usd=usd), retry=Retry(attempts=2))
-    made = plan(table([f"{i}" for i in range(200)]), pool, settings, ledger, benchmark=name)
-    return collect(made, ledger)
+    settings = {"max_tokens": 50, "budget": Budget(usd=usd), "retry": Retry(attempts=2)}
+    prompts = [f"{i}" for i in range(200)]
+    return ask(ledger, pool_of(server, *models(1)), prompts, benchmark=name, **settings).ended
 
 
 def test_the_same_command_does_not_spend_it_again(tmp_path: Path) -> None:
@@ -76,9 +73,8 @@ def test_two_builds_at_once_share_it(tmp_path: Path) -> None:
 
 def test_what_runs_without_a_budget_spent_counts_as_well(tmp_path: Path) -> None:
     with Loopback(Billing()) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        pool = Pool(models=models(1), providers=[Provider(name="p", base_url=server.base_url)])
-        free = Collect(max_tokens=50, retry=Retry(attempts=2))
-        collect(plan(table(["free"] * 1), pool, free, ledger, benchmark="b"), ledger)
+        free = {"max_tokens": 50, "retry": Retry(attempts=2)}
+        ask(ledger, pool_of(server, *models(1)), ["free"], benchmark="b", **free)
         spent = sum(row["cost_usd"] or 0 for row in ledger.summary())
         asked = server.requests
         ended = build(server, ledger, "b", usd=spent + 0.01 if spent else 0.01)
@@ -129,7 +125,7 @@ def test_a_bound_that_is_no_amount_is_refused(given: dict[str, Any]) -> None:
 
 
 def test_a_bound_for_an_unknown_model_is_refused() -> None:
-    pool = Pool(models=models(2), providers=[Provider(name="p", base_url="http://127.0.0.1:9")])
+    pool = pool_of("http://127.0.0.1:9", *models(2))
     wrong = Collect(max_tokens=5, budget=Budget(models={"m7": 1.0}))
     with pytest.raises(RecipeError, match="'m7'"):
         plan(table(["q"]), pool, wrong, None)
@@ -181,9 +177,6 @@ def test_what_is_settled_last_is_written_when_a_run_ends(tmp_path: Path) -> None
 def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
     # One build waited for the other's claims, the other for charges that the first had
     # settled and told nobody of: both for ever.
-    from routeyard.pipelines.collect.budget import BudgetLedger
-    from routeyard.schemas.recipe.collect import Budget
-
     async def both() -> str | None:
         with (
             SqliteLedger(tmp_path / "l.sqlite") as first,

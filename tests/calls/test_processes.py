@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,23 +13,23 @@ from routeyard.pipelines.collect.collect import responses_table
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect
-from tests.calls.collecting import pool, queries
+from tests.calls.collecting import PROCESSES, collected, pool, queries
 from tests.calls.loopback import Do, Loopback, answer, completion
-
-SCRIPT = Path(__file__).with_name("collecting.py")
 
 
 def start(server: Loopback, folder: Path, n: int, models: int, concurrency: int) -> Any:
-    return subprocess.Popen(
-        [
-            sys.executable,
-            str(SCRIPT),
-            server.base_url,
-            str(folder / "ledger.sqlite"),
-            str(folder / "acknowledged"),
-            *map(str, (n, models, concurrency)),
-        ]
+    files = str(folder / "ledger.sqlite"), str(folder / "acknowledged")
+    process = PROCESSES.Process(
+        target=collected, args=(server.base_url, *files, n, models, concurrency)
     )
+    process.start()
+    return process
+
+
+def code(process: Any) -> int | None:
+    """With what it ended."""
+    process.join(600)
+    return process.exitcode  # type: ignore[no-any-return]
 
 
 def slow_answer(body: dict[str, Any], seen: int) -> Do:
@@ -54,15 +51,15 @@ def kill_and_resume(folder: Path, n: int, models: int, kills: int, concurrency: 
             process = start(server, folder, n, models, concurrency)
             # Any moment: at start-up, in full flight, or between answer and commit.
             goal = server.requests + randomly.randrange(0, 2 * pairs // kills)
-            while server.requests < goal and process.poll() is None:
+            while server.requests < goal and process.is_alive():
                 time.sleep(0.001)
             time.sleep(randomly.random() * 0.1)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+            process.kill()
+            process.join()
             sent = {(model, prompt) for model, prompt, _ in server.seen}
             at_risk.append(sent - kept(folder))
             assert len(at_risk[-1]) <= models * concurrency
-        assert start(server, folder, n, models, concurrency).wait() == 0
+        assert code(start(server, folder, n, models, concurrency)) == 0
         counts = {(model, prompt): times for (model, prompt, _), times in server.seen.items()}
     # Only what was in flight or uncommitted at a kill may have been sent again.
     for pair, times in counts.items():
@@ -95,7 +92,7 @@ def test_kill_9_at_twenty_moments_of_5000_calls(tmp_path: Path) -> None:
 def test_two_processes_send_every_pair_once(tmp_path: Path) -> None:
     with Loopback(slow_answer) as server:
         both = [start(server, tmp_path, 300, 2, 16) for _ in range(2)]
-        assert [process.wait() for process in both] == [0, 0]
+        assert [code(process) for process in both] == [0, 0]
         assert set(server.seen.values()) == {1}
         assert len(server.seen) == 600
     assert len(kept(tmp_path)) == 600
@@ -108,9 +105,9 @@ def test_the_claims_of_a_killed_process_lapse_at_once(tmp_path: Path) -> None:
         while not server.requests:
             time.sleep(0.01)
         process.kill()
-        process.wait()
+        process.join()
     with Loopback(slow_answer, server.port) as server:
         started = time.monotonic()
-        assert start(server, tmp_path, 50, 1, 16).wait() == 0
+        assert code(start(server, tmp_path, 50, 1, 16)) == 0
         assert time.monotonic() - started < 60
     assert len(kept(tmp_path)) == 50

@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from routeyard.pipelines.collect.client import list_models
-from routeyard.pipelines.collect.collect import collect, responses_table
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.label.judges import verify
 from routeyard.schemas.recipe import Verifier
-from routeyard.schemas.recipe.collect import Collect, Retry
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.collect import Retry
+from routeyard.schemas.recipe.pool import Provider
+from tests.calls.asking import ask, pool_of
 from tests.calls.loopback import Loopback, answer, completion
-from tests.calls.test_faults import table
 from tests.label.test_xverify import queries, responses
 
 ONCE = Retry(attempts=1)
@@ -38,14 +36,10 @@ def proxy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Loopback:
 def test_calls_go_through_the_proxy_with_the_recipes_key_and_no_other_login(
     proxy: Loopback, key: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    far = Provider(name="p", base_url="http://far.invalid/v1", api_key_env=key)
-    pool = Pool(models=[Model(model_id="m")], providers=[far])
+    far = pool_of("http://far.invalid/v1", api_key_env=key)
     with proxy, SqliteLedger(tmp_path / "l.sqlite") as ledger:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
-        made = plan(table(["q"]), pool, Collect(retry=ONCE), ledger)
-        collect(made, ledger)
-        (row,) = responses_table(made, ledger).to_pylist()
-    assert row["status"] == "ok"
+        assert ask(ledger, far, retry=ONCE).column("status") == ["ok"]
     (head,) = proxy.headers
     assert b"http://far.invalid/v1/chat/completions" in head
     authorization = b"sk-of-the-recipe" if key else b"Bearer none"
@@ -58,14 +52,13 @@ def test_a_proxy_for_all_schemes_is_used_and_exceptions_from_it_are_kept(
 ) -> None:
     monkeypatch.delenv("HTTP_PROXY", raising=False)
     monkeypatch.delenv("http_proxy", raising=False)
-    far = Provider(name="p", base_url="http://far.invalid/v1")
-    pool = Pool(models=[Model(model_id="m")], providers=[far])
+    far = pool_of("http://far.invalid/v1")
     with proxy, SqliteLedger(tmp_path / "l.sqlite") as ledger:
         monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{proxy.port}")
-        collect(plan(table(["q"]), pool, Collect(retry=ONCE), ledger), ledger)
+        ask(ledger, far, retry=ONCE)
         assert len(proxy.headers) == 1
         monkeypatch.setenv("NO_PROXY", "far.invalid")
-        collect(plan(table(["r"]), pool, Collect(retry=ONCE), ledger), ledger)
+        ask(ledger, far, ["r"], retry=ONCE)
         assert len(proxy.headers) == 1
 
 

@@ -30,7 +30,7 @@ from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
-from tests.calls.test_faults import table
+from tests.calls.asking import table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

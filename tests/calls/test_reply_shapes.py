@@ -15,15 +15,13 @@ from typing import Any
 import pytest
 
 from routeyard.pipelines.audit.metering import audit
-from routeyard.pipelines.collect.collect import collect, responses_table
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.pool import models_table
-from routeyard.schemas.recipe.collect import Collect
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas import RESPONSES
+from routeyard.schemas.recipe.pool import Model, Pool
+from tests.calls.asking import ask, pool_of
 from tests.calls.loopback import Do, Loopback, answer
 from tests.calls.test_batch import Batches
-from tests.calls.test_faults import table
 
 #: USD per million tokens, so that hand-computed costs are in millionths of a USD.
 PRICES = {
@@ -389,10 +387,7 @@ def is_right(shape: Shape, row: dict[str, Any]) -> None:
 
 
 def pool(server: Loopback) -> Pool:
-    return Pool(
-        models=[Model(model_id="m", **PRICES)],
-        providers=[Provider(name="p", base_url=server.base_url)],
-    )
+    return pool_of(server, Model(model_id="m", **PRICES))
 
 
 def shapes_of(*ways: str) -> list[str]:
@@ -405,10 +400,8 @@ def asked(
     """Ask for all; look at each row, and that a second run asks nothing."""
     with SqliteLedger(folder / "ledger.sqlite") as ledger:
         for _ in range(2):
-            made = plan(table(names), pool(server), Collect(**settings), ledger)
-            collect(made, ledger)
+            rows = ask(ledger, pool(server), names, **settings).rows
             assert requests() == len(names)
-        rows = responses_table(made, ledger).to_pylist()
     wrong = {}
     for row in rows:
         try:
@@ -441,9 +434,8 @@ def test_the_check_says_which_counts_are_unknown(tmp_path: Path) -> None:
         return Do(body=streamed(shape.events()), headers={"content-type": "text/event-stream"})
 
     with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        made = plan(table(names), pool(server), Collect(stream=True), ledger)
-        collect(made, ledger)
-        found = audit(responses_table(made, ledger), models_table(pool(server)))
+        rows = ask(ledger, pool(server), names, stream=True).rows
+        found = audit(RESPONSES.from_rows(rows), models_table(pool(server)))
     [missing] = [finding for finding in found if finding.check == "usage_missing"]
     assert missing.says.startswith(
         "answers without usage, or with counts that contradict each other"
@@ -489,9 +481,7 @@ def test_a_batch_without_one_of_its_files(
 
     name = "bad" if file == "output_file_id" else "q"
     with One() as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        made = plan(table([name]), pool(server), Collect(transport="batch"), ledger)
-        collect(made, ledger)
-        [row] = responses_table(made, ledger).to_pylist()
+        [row] = ask(ledger, pool(server), [name], transport="batch").rows
         assert (row["text"], row["error"]) in [("re q", None), (None, "http_400: too odd")]
         assert ledger.recall("batch:") == {}
 
@@ -518,9 +508,7 @@ def test_errors_say_what_they_say_in_whatever_place(stream: bool, tmp_path: Path
         return Do(status, streamed([data]) if streams else json.dumps(data).encode())
 
     with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        made = plan(table([*ERRORS]), pool(server), Collect(stream=stream), ledger)
-        collect(made, ledger)
-        rows = responses_table(made, ledger).to_pylist()
+        rows = ask(ledger, pool(server), [*ERRORS], stream=stream).rows
         assert {row["query_id"]: row["error"] for row in rows} == dict.fromkeys(
             ERRORS, "http_400: too long"
         )

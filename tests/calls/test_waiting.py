@@ -1,27 +1,29 @@
-"""What waits for a place or a rate is not sent, nor paid, once nothing more is to be asked."""
+"""What waits for a place, a rate or another's claim, and who follows what is stored."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from routeyard.pipelines.collect.budget import BudgetLedger, Price
+from routeyard.pipelines.collect.budget import BudgetLedger, Price, Tally
 from routeyard.pipelines.collect.client import TimedReply
 from routeyard.pipelines.collect.collect import acollect, collect
+from routeyard.pipelines.collect.ledger import Attempt
 from routeyard.pipelines.collect.plan import Plan, plan
 from routeyard.pipelines.collect.reply import CallFault
-from routeyard.pipelines.collect.request import Request, RequestSettings
-from routeyard.pipelines.collect.runner import Gate, ModelQueue, ModelWorker, RequestRun
+from routeyard.pipelines.collect.request import CHAT_COMPLETIONS, Request, RequestSettings
+from routeyard.pipelines.collect.runner import Claims, Gate, ModelQueue, ModelWorker, RequestRun
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import DiskFull
 from routeyard.schemas.recipe.collect import Budget, Collect, RateLimits, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
-from tests.calls.collecting import queries
+from tests.calls.collecting import pool, queries
 from tests.calls.loopback import Do, Loopback, answer, completion
 
 PLACES = 2
@@ -171,3 +173,71 @@ def test_a_pair_that_failed_and_is_not_asked_again_counts_as_failed(tmp_path: Pa
 
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
         asyncio.run(story())
+
+
+# The first says nothing: a run must not take that for "not stopped".
+@pytest.mark.parametrize("error", [ValueError(), OSError("pipe closed"), SystemExit(3)])
+def test_what_it_raises_ends_the_run_and_is_raised(tmp_path: Path, error: BaseException) -> None:
+    calls, ended = [], []
+
+    def stored(rows: Sequence[Attempt]) -> None:
+        calls.append(rows)
+        if len(calls) == 5:
+            raise error
+
+    def run() -> None:
+        try:
+            collect(made, ledger, on_stored=stored)
+        except BaseException as fault:
+            ended.append(fault)
+
+    with (
+        Loopback(lambda body, seen: answer(completion("1"))) as server,
+        SqliteLedger(tmp_path / "l.sqlite") as ledger,
+    ):
+        made = plan(
+            queries(40), pool(server.base_url, 1), Collect(limits=RateLimits(concurrency=2)), ledger
+        )
+        # It waited for ever.
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(10)
+        assert ended == [error]
+        # Nothing more was asked, and what was is kept: only the rest is asked again.
+        kept = sum(row["ok"] for row in ledger.summary())
+        assert server.requests == kept <= 5 + 2
+        again = plan(queries(40), pool(server.base_url, 1), Collect(), ledger)
+        assert collect(again, ledger).complete
+        assert server.requests == 40
+
+
+SETTINGS = RequestSettings("p", CHAT_COMPLETIONS, "m", {})
+
+
+def request(number: int) -> Request:
+    messages = [{"role": "user", "content": f"q{number}"}]
+    name = SETTINGS.request_hash(messages)
+    return Request(f"q{number}", "m", SETTINGS, messages, (0,), name)
+
+
+def test_what_others_hold_is_counted_while_it_is_waited_for(tmp_path: Path) -> None:
+    wanted = [request(number) for number in range(5)]
+    tally = Tally(wanted=5)
+    path = tmp_path / "l.sqlite"
+    with SqliteLedger(path) as other, SqliteLedger(path) as ours:
+        theirs = [key for one in wanted[:2] for key in one.keys]
+        assert other.claim(theirs, after=0).result().granted
+        waited: list[int] = []
+
+        async def sleep(seconds: float) -> None:
+            waited.append(tally.held)
+            other.release(theirs)
+            other.flush()
+
+        async def all_of_them() -> list[str]:
+            claims = Claims(ours, 0, tally, lambda: False, sleep)
+            return [one.query_id async for one in claims.each(iter(wanted))]
+
+        assert asyncio.run(all_of_them()) == ["q2", "q3", "q4", "q0", "q1"]
+    assert waited == [2]
+    assert tally.held == 0

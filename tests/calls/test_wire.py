@@ -13,16 +13,14 @@ import pytest
 
 from routeyard.pipelines.collect import client as limits
 from routeyard.pipelines.collect.client import get_json, list_models
-from routeyard.pipelines.collect.collect import collect, responses_table
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import CallFault
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.label.judges import verify
 from routeyard.schemas.recipe import Verifier
-from routeyard.schemas.recipe.collect import Collect, Retry
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.collect import Retry
+from routeyard.schemas.recipe.pool import Provider
+from tests.calls.asking import ask, pool_of
 from tests.calls.loopback import Do, Loopback, answer, completion
-from tests.calls.test_faults import table
 from tests.label.test_xverify import queries, responses
 
 ONCE = Retry(attempts=1)
@@ -30,14 +28,9 @@ ONCE = Retry(attempts=1)
 
 def asked(server: Loopback, folder: Path, **settings: Any) -> dict[str, Any]:
     """The one row that a question brings."""
-    pool = Pool(
-        models=[Model(model_id="m")], providers=[Provider(name="p", base_url=server.base_url)]
-    )
     with SqliteLedger(folder / "l.sqlite") as ledger:
-        made = plan(table(["q"]), pool, Collect(**({"retry": ONCE} | settings)), ledger)
-        collect(made, ledger)
-        (row,) = responses_table(made, ledger).to_pylist()
-        return row  # type: ignore[no-any-return]
+        (row,) = ask(ledger, pool_of(server), **({"retry": ONCE} | settings)).rows
+        return row
 
 
 def verified(server: Loopback, folder: Path) -> str:
@@ -115,19 +108,17 @@ def test_silence_in_the_middle_of_an_answer_ends_the_call(
 def test_a_first_byte_that_does_not_come_ends_the_call(tmp_path: Path) -> None:
     with Loopback(lambda body, seen: Do(hang=True)) as server:
         row = asked(server, tmp_path, deadline_s=0.3)
-    assert row["error"] == "timeout: no answer within 0.3 s"
+    assert (row["status"], row["error"]) == ("timeout", "timeout: no answer within 0.3 s")
 
 
 def test_a_refused_connection_is_known_in_seconds(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    pool = Pool(models=[Model(model_id="m")], providers=[Provider(name="p", base_url=url)])
     started = time.monotonic()
     with SqliteLedger(tmp_path / "l.sqlite") as ledger:
         # The defaults: 6 attempts for each of 200 questions, 20 of which may fail in a row.
-        made = plan(table([f"q{i}" for i in range(200)]), pool, Collect(), ledger)
-        collected = collect(made, ledger)
+        collected = ask(ledger, pool_of(url), [f"q{i}" for i in range(200)]).ended
         billed = ledger.summary()
     assert time.monotonic() - started < 20
     assert "nobody answers at the address of provider 'p'" in collected.paused["m"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +10,17 @@ import pyarrow as pa
 import pytest
 
 from routeyard.pipelines.audit.metering import audit
-from routeyard.pipelines.collect.collect import acollect, canary_answers, collect, responses_table
-from routeyard.pipelines.collect.plan import Plan, plan
+from routeyard.pipelines.collect.collect import canary_answers
+from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas import MODELS, RESPONSES
-from routeyard.schemas.recipe.collect import Collect, Coverage, Retry
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.collect import Collect, Coverage
+from routeyard.schemas.recipe.pool import Model, Pool
+from tests.calls.asking import ask, pool_of
 from tests.calls.loopback import Do, Loopback, answer, completion
+
+NOBODY = "http://127.0.0.1:9"
 
 
 def queries(n: int) -> pa.Table:
@@ -33,10 +34,7 @@ def queries(n: int) -> pa.Table:
 
 
 def pool(server: Loopback, n: int = 2, **model: object) -> Pool:
-    return Pool(
-        models=[Model(model_id=f"m{i}", **model) for i in range(n)],
-        providers=[Provider(name="local", base_url=server.base_url)],
-    )
+    return pool_of(server, *(Model(model_id=f"m{i}", **model) for i in range(n)))
 
 
 def test_a_run_asks_each_pair_once_and_a_second_run_nothing(tmp_path: Path) -> None:
@@ -44,19 +42,14 @@ def test_a_run_asks_each_pair_once_and_a_second_run_nothing(tmp_path: Path) -> N
         Loopback(lambda body, seen: answer(completion(f"{body['model']} says 4"))) as server,
         SqliteLedger(tmp_path / "ledger.sqlite") as ledger,
     ):
-        made = plan(queries(50), pool(server), Collect(), ledger)
-        assert (made.wanted, made.missing) == (100, 100)
-        collected = collect(made, ledger)
-        assert collected.complete
-        assert collected.stopped is None
+        found = ask(ledger, pool(server), queries(50))
+        assert (found.plan.wanted, found.plan.missing) == (100, 100)
+        assert found.ended.complete
+        assert found.ended.stopped is None
         assert server.requests == 100
-        table = responses_table(made, ledger)
-        assert table.num_rows == 100
-        assert set(table.column("status").to_pylist()) == {"ok"}
-        assert table.column("cost_usd").null_count == 100  # no price: unknown, not free
-        again = plan(queries(50), pool(server), Collect(), ledger)
-        assert again.missing == 0
-        collect(again, ledger)
+        assert found.column("status") == ["ok"] * 100
+        assert found.column("cost_usd") == [None] * 100  # no price: unknown, not free
+        assert ask(ledger, pool(server), queries(50)).plan.missing == 0
         assert server.requests == 100
 
 
@@ -69,35 +62,19 @@ def test_cached_tokens_are_kept_priced_and_planned_with(tmp_path: Path) -> None:
         SqliteLedger(tmp_path / "ledger.sqlite") as ledger,
     ):
         priced = pool(server, 1, **prices, price_cache_read=1.0)
-        collect(plan(queries(40), priced, Collect(), ledger), ledger)
-        table = responses_table(plan(queries(40), priced, Collect(), ledger), ledger)
-        assert set(table.column("cache_read_tokens").to_pylist()) == {800}
+        found = ask(ledger, priced, queries(40))
+        assert set(found.column("cache_read_tokens")) == {800}
         each = (200 * 10 + 800 * 1 + 5 * 20) / 1e6
-        assert table.column("cost_usd").to_pylist() == pytest.approx([each] * 40)
+        assert found.column("cost_usd") == pytest.approx([each] * 40)
         # What is missing is expected to be cached as what was asked.
         more = plan(queries(60), priced, Collect(max_tokens=9), ledger).models[0].estimate
         prompt = more.prompt_tokens
         said = prompt * (0.2 * 10 + 0.8 * 1) + 60 * 5 * 20
         assert more.cost_usd == pytest.approx(said / 1e6, rel=0.01)
         # Nobody states what a cached token costs here: unknown, not the price of a fresh one.
-        silent = plan(queries(40), pool(server, 1, **prices), Collect(), ledger)
-        assert responses_table(silent, ledger).column("cost_usd").null_count == 40
+        silent = ask(ledger, pool(server, 1, **prices), queries(40))
+        assert silent.column("cost_usd") == [None] * 40
         assert server.requests == 40
-
-
-def test_replies_without_text_are_empty_and_calls_without_reply_time_out(tmp_path: Path) -> None:
-    def behave(body: dict[str, Any], seen: int) -> Do:
-        return answer(completion("")) if body["model"] == "m0" else Do(hang=True)
-
-    settings = Collect(deadline_s=0.3, retry=Retry(attempts=1))
-    with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        made = plan(queries(2), pool(server), settings, ledger)
-        collect(made, ledger)
-        found = responses_table(made, ledger).select(["model_id", "status"]).to_pylist()
-    assert {(row["model_id"], row["status"]) for row in found} == {
-        ("m0", "empty"),
-        ("m1", "timeout"),
-    }
 
 
 def test_another_temperature_is_another_request(tmp_path: Path) -> None:
@@ -105,7 +82,7 @@ def test_another_temperature_is_another_request(tmp_path: Path) -> None:
         Loopback(lambda body, seen: answer(completion())) as server,
         SqliteLedger(tmp_path / "ledger.sqlite") as ledger,
     ):
-        collect(plan(queries(5), pool(server, 1), Collect(), ledger), ledger)
+        ask(ledger, pool(server, 1), queries(5))
         assert plan(queries(5), pool(server, 1), Collect(temperature=0.5), ledger).missing == 5
         # More samples add to what is there.
         assert plan(queries(5), pool(server, 1), Collect(samples=3), ledger).missing == 10
@@ -124,26 +101,21 @@ def test_canaries_are_asked_at_both_ends_of_a_run_and_never_answer_a_question(
         changed.append(True)
         return answer(completion())
 
-    settings = Collect(
-        temperature=0.7,
-        max_tokens=100,
-        canary=["canary 1", "canary 2"],
-    )
+    settings = {"temperature": 0.7, "max_tokens": 100, "canary": ["canary 1", "canary 2"]}
     with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        made = plan(queries(3), pool(server, 1), settings, ledger)
-        assert collect(made, ledger).complete
+        found = ask(ledger, pool(server, 1), queries(3), **settings)
+        assert found.ended.complete
         assert server.requests == 3 + 2 * 2
-        assert responses_table(made, ledger).num_rows == 3
+        assert len(found.rows) == 3
         findings = audit(RESPONSES.empty(), MODELS.empty(), canaries=canary_answers(ledger))
         assert [(f.check, f.count) for f in findings] == [("canary_drift", 2)]
         # A run that asks nothing needs no canaries.
-        collect(plan(queries(3), pool(server, 1), settings, ledger), ledger)
+        ask(ledger, pool(server, 1), queries(3), **settings)
         assert server.requests == 7
 
 
 def test_sparse_coverage_is_balanced_and_seeded(tmp_path: Path) -> None:
-    providers = [Provider(name="p", base_url="http://127.0.0.1:9")]
-    nine = Pool(models=[Model(model_id=f"m{i}") for i in range(9)], providers=providers)
+    nine = pool_of(NOBODY, *(Model(model_id=f"m{i}") for i in range(9)))
     third = Collect(coverage=Coverage(share=1 / 3, seed=1))
     made = plan(queries(300), nine, third, None)
     assert made.wanted == 900
@@ -165,12 +137,8 @@ def test_sparse_coverage_is_balanced_and_seeded(tmp_path: Path) -> None:
 
 
 def test_plan_figures_are_unknown_where_a_price_is(tmp_path: Path) -> None:
-    providers = [Provider(name="p", base_url="http://127.0.0.1:9")]
     priced = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-01-01"}
-    pool = Pool(
-        models=[Model(model_id="a", **priced), Model(model_id="b")],
-        providers=providers,
-    )
+    pool = pool_of(NOBODY, Model(model_id="a", **priced), Model(model_id="b"))
     figures = plan(queries(10), pool, Collect(max_tokens=1000), None).figures()
     a, b = figures["models"]
     # Nothing was metered: not every answer is as long as it may be.
@@ -194,7 +162,7 @@ def test_estimates_learn_from_the_ledger(tmp_path: Path) -> None:
     texts = [f"{'word ' * (i % 40)}{i}" for i in range(200)]
     table = pa.table({"query_id": texts, "task": ["t"] * 200, "prompt": texts})
     with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        collect(plan(table.slice(0, 100), pool(server, 1), Collect(), ledger), ledger)
+        ask(ledger, pool(server, 1), table.slice(0, 100))
         (model,) = plan(table, pool(server, 1), Collect(), ledger).figures()["models"]
     truth = sum(len(text) // 2 + 7 for text in texts[100:])
     assert model["prompt_tokens_source"] == "ledger"
@@ -209,15 +177,14 @@ def test_a_tokenizer_counts_exactly(tmp_path: Path) -> None:
     words = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     words.save(str(tmp_path / "tokenizer.json"))
-    providers = [Provider(name="p", base_url="http://127.0.0.1:9")]
     model = Model(model_id="m", tokenizer=str(tmp_path / "tokenizer.json"))
-    made = plan(queries(10), Pool(models=[model], providers=providers), Collect(), None)
+    made = plan(queries(10), pool_of(NOBODY, model), Collect(), None)
     (figures,) = made.figures()["models"]
     assert figures["prompt_tokens"] == 10 * (5 + 8)  # "What is 1 + 1?" is five words
     assert figures["prompt_tokens_error"] is None
     missing = Model(model_id="m", tokenizer=str(tmp_path / "nowhere.json"))
     with pytest.raises(RecipeError, match="tokenizer"):
-        plan(queries(1), Pool(models=[missing], providers=providers), Collect(), None)
+        plan(queries(1), pool_of(NOBODY, missing), Collect(), None)
 
 
 def test_a_price_of_the_recipe_prices_what_is_there(tmp_path: Path) -> None:
@@ -226,41 +193,17 @@ def test_a_price_of_the_recipe_prices_what_is_there(tmp_path: Path) -> None:
         Loopback(lambda body, seen: answer(completion())) as server,
         SqliteLedger(tmp_path / "l.sqlite") as ledger,
     ):
-        collect(plan(queries(5), pool(server, 1), Collect(), ledger), ledger)
+        ask(ledger, pool(server, 1), queries(5))
         priced = pool(server, 1, price_in=1.0, price_out=2.0, price_date="2026-01-01")
-        made = plan(queries(5), priced, Collect(), ledger)
-        assert made.missing == 0
-        table = responses_table(made, ledger)
-    assert table.column("cost_usd").to_pylist() == [(10 + 2 * 5) / 1e6] * 5
-    assert set(table.column("cost_source").to_pylist()) == {"price_table"}
+        found = ask(ledger, priced, queries(5))
+    assert found.plan.missing == 0
+    assert found.column("cost_usd") == [(10 + 2 * 5) / 1e6] * 5
+    assert found.column("cost_source") == ["price_table"] * 5
 
 
 def test_a_model_without_its_provider_is_named() -> None:
-    providers = [Provider(name="openrouter", base_url="https://example.org/v1")]
-    pool = Pool(models=[Model(model_id="m", provider="openruoter")], providers=providers)
+    wrong = Model(model_id="m", provider="openruoter")
+    pool = pool_of("https://example.org/v1", wrong, name="openrouter")
     with pytest.raises(RecipeError, match="'m' is served by 'openruoter'") as caught:
         plan(queries(1), pool, Collect(), None)
     assert "did you mean 'openrouter'" in str(caught.value)
-
-
-def test_what_is_in_flight_when_a_run_is_interrupted_is_kept(tmp_path: Path) -> None:
-    # Ctrl-C cancels the run's task: the answers on their way are paid for.
-    async def interrupted(made: Plan, ledger: SqliteLedger) -> None:
-        task = asyncio.ensure_future(acollect(made, ledger))
-        while server.in_flight < 4:
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    with (
-        Loopback(lambda body, seen: answer(completion(), delay=0.3)) as server,
-        SqliteLedger(tmp_path / "l.sqlite") as ledger,
-    ):
-        made = plan(queries(200), pool(server, 1), Collect(), ledger)
-        asyncio.run(interrupted(made, ledger))
-        assert 4 <= server.requests < 200
-        assert responses_table(made, ledger).num_rows == server.requests
-        before = server.requests
-        collect(plan(queries(200), pool(server, 1), Collect(), ledger), ledger)
-        assert server.requests == 200 > before

@@ -109,14 +109,6 @@ def test_a_column_is_summed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert summed[5:] == [3, 3]
 
 
-def test_nano_dollars_make_sums_exact() -> None:
-    # Exact sums do not depend on the order of adding: any number of threads agrees.
-    nano = np.rint(np.random.default_rng(0).random((1000, 1)) * 1e6)
-    turned = np.random.default_rng(1).permutation(1000)
-    counts = np.bincount(turned[:500] % 1000, minlength=1000).astype(float)
-    assert counts @ nano == counts[turned] @ nano[turned]
-
-
 def test_interval_covers_the_mean_as_often_as_it_says() -> None:
     rng, hits = np.random.default_rng(0), 0
     for trial in range(200):

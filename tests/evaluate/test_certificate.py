@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from routeyard.flows.evaluation.evaluate import certify as certify_release
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Core, from_tables
-from routeyard.pipelines.evaluate.certificate import certify, leaks
+from routeyard.pipelines.evaluate.certificate import CROSSFIT_SURE as SURE
+from routeyard.pipelines.evaluate.certificate import certify, holm, leaks, least_resamples
+from routeyard.pipelines.evaluate.metrics.bootstrap import p_value
 from routeyard.schemas import DUPLICATES
+from tests.support.worded_release import worded_release
 
 
 def test_planted_structure_is_certified_routable(core: Core) -> None:
-    found = certify(core, resamples=2000, folds=2)
+    found = certify(core, resamples=300, folds=2)
     assert found.verdict == "routable"
     assert {r.router for r in found.routers if r.gain_low > 0} >= {"knn", "mlp", "mf", "task-map"}
     assert found.figures["gap_task_oracle"].low > 0
@@ -24,7 +29,7 @@ def test_planted_structure_is_certified_routable(core: Core) -> None:
 def test_models_that_differ_only_in_level_are_not_called_routable(tables) -> None:
     # The oracle over noisy labels is far above the best model, yet nothing is to be learnt.
     found = certify(
-        from_tables(**tables(skill=0.5, other=0.5, seed=3)), resamples=2000, routers=("knn", "mf")
+        from_tables(**tables(skill=0.5, other=0.5, seed=3)), resamples=300, routers=("knn", "mf")
     )
     assert found.verdict == "headroom not reached"
     assert found.figures["gap_query_oracle"].value > 0.3
@@ -131,3 +136,22 @@ def test_near_duplicates_nobody_looked_for_are_not_none(tables) -> None:
         for q in pair
     )  # fmt: skip
     assert leaks(from_tables(**parts, duplicates=grouped), scheme)["near_duplicates"] == 1
+
+
+@pytest.mark.parametrize("routers", [1, 2, 5, 9])
+def test_the_least_number_can_decide_and_one_less_cannot(routers: int) -> None:
+    least = least_resamples(routers)
+
+    def best(resamples: int) -> float:
+        surely = p_value(np.ones(resamples))
+        return min(holm([surely, *[1.0] * (routers - 1)]))
+
+    assert best(least) < SURE
+    assert best(least - 1) >= SURE
+
+
+def test_too_few_are_refused(tmp_path: Path) -> None:
+    release = worded_release(tmp_path)
+    with pytest.raises(BadInput, match="resamples cannot show") as refused:
+        certify_release(release, resamples=20)
+    assert "give at least" in str(refused.value.next_step)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.release import make
-from routeyard.datacards.card import render
 from routeyard.flows.evaluation.released import read_release
 from routeyard.flows.summary import figures as summary
 from routeyard.pipelines.common.matrix import core_of
 from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import RESPONSES
+
+
+def released(tables: Any, root: Path) -> Path:
+    recipe = {"name": "made", "version": "1.0.0"}
+    return write_release(tables, recipe=recipe, root=root, render_card=lambda *_: "").path
 
 
 def test_outcomes_and_responses_give_the_same_costs(tmp_path: Any) -> None:
@@ -22,8 +27,7 @@ def test_outcomes_and_responses_give_the_same_costs(tmp_path: Any) -> None:
     rows[2].update(cost_usd=None, cost_source=None)  # one of two answers
     rows[50].update(latency_s=None, prompt_tokens=None)
     tables["responses"] = RESPONSES.from_rows(rows)
-    recipe = {"name": "made", "version": "1.0.0"}
-    path = write_release(tables, recipe=recipe, root=tmp_path, render_card=render).path
+    path = released(tables, tmp_path)
     read = read_release(path)
     one, other = core_of(read), core_of(read.without("outcomes"))
     assert one.costs.keys() == other.costs.keys() >= {"usd", "tokens", "latency"}
@@ -31,6 +35,9 @@ def test_outcomes_and_responses_give_the_same_costs(tmp_path: Any) -> None:
         assert np.array_equal(values, other.costs[name], equal_nan=True), name
     assert np.isnan(one.costs["usd"]).sum() == 1
     assert np.isnan(one.costs["tokens"]).sum() == 1
+    # Texts of answers are not opened.
+    (path / "data/responses.parquet").write_bytes(b"no Parquet")
+    assert core_of(read_release(path)).costs["usd"].shape == one.costs["usd"].shape
 
 
 def test_a_model_without_costs_is_named_where_figures_need_them(tmp_path: Any) -> None:
@@ -42,8 +49,7 @@ def test_a_model_without_costs_is_named_where_figures_need_them(tmp_path: Any) -
             row["cost_usd"] = row["cost_source"] = None
             row["prompt_tokens"] = row["completion_tokens"] = row["latency_s"] = None
     tables["responses"] = RESPONSES.from_rows(rows)
-    recipe = {"name": "made", "version": "1.0.0"}
-    path = write_release(tables, recipe=recipe, root=tmp_path, render_card=render).path
+    path = released(tables, tmp_path)
     core = core_of(read_release(path))
     assert core.lacking["usd"] == (silent,)
     assert f"usd: not of {silent}" in core.no_cost
@@ -51,10 +57,3 @@ def test_a_model_without_costs_is_named_where_figures_need_them(tmp_path: Any) -
     known = [row["cost_usd"] for row in summary(path)["per_model"] if row["model"] != silent]
     assert summary(path)["cost_known_usd"] == sum(known) > 0
     assert summary(path)["cost_usd"] is None
-
-
-def test_texts_of_answers_are_not_opened(tmp_path: Any) -> None:
-    recipe = {"name": "made", "version": "1.0.0"}
-    path = write_release(make(30, 3), recipe=recipe, root=tmp_path, render_card=render).path
-    (path / "data/responses.parquet").write_bytes(b"no Parquet")
-    assert core_of(read_release(path)).costs["usd"].shape == (10, 3)

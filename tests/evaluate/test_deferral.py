@@ -1,4 +1,4 @@
-"""Deferral curves, areas and QNC against plain loops."""
+"""Areas and QNC of many resamples at once, and where they have no value."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 
 from routeyard.pipelines.evaluate.metrics.areas import audc, monotone, peak_accuracy, qnc
 from routeyard.pipelines.evaluate.metrics.selection import (
-    best,
-    cost_penalised,
     penalties,
-    within_budget,
 )
 
 unit = st.floats(0, 1, allow_nan=False, width=32)
@@ -24,48 +21,6 @@ def curves(draw):
     cost = draw(st.lists(st.floats(0, 10, width=32), min_size=k, max_size=k))
     accuracy = draw(st.lists(unit, min_size=k, max_size=k))
     return np.array(cost, float), np.array(accuracy, float)
-
-
-def brute_area(cost, accuracy, low, high, cheapest) -> float:
-    """Fine Riemann-free area: walk the sweep segment by segment, in plain Python."""
-    x, highest = [], -np.inf
-    for c in cost:
-        highest = max(highest, c)
-        x.append(min(1.0, max(0.0, (highest - low) / (high - low))))
-    area = x[0] * cheapest
-    for k in range(len(x) - 1):
-        area += (x[k + 1] - x[k]) * (accuracy[k] + accuracy[k + 1]) / 2
-    return area + (1 - x[-1]) * accuracy[-1]
-
-
-@given(curves(), st.floats(0, 4), st.floats(0.5, 5), unit)
-@settings(deadline=None)
-def test_area_equals_a_plain_loop(curve, low, width, cheapest) -> None:
-    cost, accuracy = curve
-    found = float(audc(cost, accuracy, low, low + width, cheapest))
-    assert found == pytest.approx(brute_area(cost, accuracy, low, low + width, cheapest), abs=1e-12)
-
-
-def brute_qnc(cost, accuracy, target, target_cost) -> float:
-    highest, before = -np.inf, None
-    for c, a in zip(cost, accuracy, strict=True):
-        highest = max(highest, c)
-        if a >= target - 1e-12:
-            if before is None or before[1] >= a:
-                return highest / target_cost
-            share = min(1.0, max(0.0, (target - before[1]) / (a - before[1])))
-            return (before[0] + share * (highest - before[0])) / target_cost
-        before = (highest, a)
-    return float("nan")
-
-
-@given(curves(), unit, st.floats(0.5, 5))
-@settings(deadline=None)
-def test_qnc_equals_a_plain_loop(curve, target, target_cost) -> None:
-    cost, accuracy = curve
-    found = float(qnc(cost, accuracy, target, target_cost))
-    want = brute_qnc(cost, accuracy, target, target_cost)
-    assert found == pytest.approx(want, abs=1e-9, nan_ok=True)
 
 
 @given(st.lists(curves(), min_size=2, max_size=4), st.floats(0, 4), st.floats(0.5, 5))
@@ -102,47 +57,6 @@ def test_a_curve_that_never_reaches_the_best_model_has_no_qnc() -> None:
 def test_cost_that_falls_along_the_sweep_does_not_turn_the_curve_back() -> None:
     assert monotone(np.array([1.0, 3.0, 2.0])).tolist() == [1.0, 3.0, 3.0]
     assert float(peak_accuracy(np.array([0.1, 0.3, 0.2]))) == 0.3
-
-
-@st.composite
-def pools(draw):
-    n, m = draw(st.integers(1, 6)), draw(st.integers(1, 5))
-    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    available = rng.random((n, m)) < 0.7
-    available[np.arange(n), rng.integers(0, m, n)] = True
-    # Few distinct values, so that ties happen.
-    return rng.integers(0, 4, (n, m)) / 4, available, rng.integers(1, 4, m).astype(float)
-
-
-def brute_best(row, can, order) -> int:
-    top = max(row[k] for k in order if can[k])
-    return next(k for k in order if can[k] and row[k] == top)
-
-
-@given(pools())
-@settings(deadline=None)
-def test_selection_rules_equal_plain_loops(pool) -> None:
-    scores, available, cost = pool
-    rows, order = range(len(scores)), np.argsort(np.sin(cost) + np.arange(len(cost)) % 2)
-    assert best(scores, available, order).tolist() == [
-        brute_best(scores[i], available[i], order) for i in rows
-    ]
-    width = cost.max() - cost.min()
-    price = (cost - cost.min()) / width if width else np.zeros_like(cost)
-    weights = np.array([1.0, 0.75, 0.5, 0.25, 0.0])
-    swept = cost_penalised(scores, available, cost, weights, order)
-    for k, w in enumerate(weights):
-        value = (1 - w) * scores - w * price
-        assert swept[:, k].tolist() == [brute_best(value[i], available[i], order) for i in rows]
-    budgets = np.array([0.5, 1.0, 2.0, 3.0])
-    bought = within_budget(scores, available, cost, budgets, order)
-    for k, budget in enumerate(budgets):
-        for i in rows:
-            can = available[i] & (cost <= budget)
-            if can.any():
-                assert bought[i, k] == brute_best(scores[i], can, order)
-            else:
-                assert bought[i, k] == brute_best(-cost, available[i], order)
 
 
 def test_the_sweep_runs_from_cheapest_to_any_price() -> None:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.common.matrix import Core, from_tables
-from routeyard.pipelines.evaluate.metrics.areas import SCALINGS, WEIGHTS
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.metrics.areas import SCALINGS
 from routeyard.pipelines.evaluate.metrics.evaluation_data import prepare
-from routeyard.pipelines.evaluate.metrics.selection import penalties
 from routeyard.pipelines.evaluate.results import measure
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.routers import ROUTERS
@@ -102,67 +101,6 @@ def test_every_null_has_a_reason_and_every_value_its_interval(done) -> None:
             assert far or row["low"] <= row["value"] + 1e-9, row
 
 
-def test_metrics_equal_plain_loops(core: Core) -> None:
-    data = prepare(core, "dense", resamples=50)
-    rng = np.random.default_rng(5)
-    scores = rng.random((data.test.n_queries, core.n_models))
-    found = {m.metric: m.value for m in measure(data, "x", scores, points=12).metrics}
-    y, cost, price = data.test.labels, data.test.costs["usd"], data.prices["usd"]
-    n, m = y.shape
-
-    def pick(value) -> list[int]:
-        return [max(range(m), key=lambda k: (value[q, k], -price[k], -k)) for q in range(n)]
-
-    chosen = pick(scores)
-    assert found["accuracy"] == pytest.approx(np.mean([y[q, k] for q, k in enumerate(chosen)]))
-    singles = [np.mean(cost[:, k]) for k in range(m)]
-    low, high = min(singles), max(singles)
-    xs, ys = [], []
-    scaled = (price - price.min()) / (price.max() - price.min())
-    for w in penalties(12):
-        at = pick((1 - w) * scores - w * scaled)
-        xs.append(np.mean([cost[q, k] for q, k in enumerate(at)]))
-        ys.append(np.mean([y[q, k] for q, k in enumerate(at)]))
-    x = np.clip((np.maximum.accumulate(xs) - low) / (high - low), 0, 1)
-    cheapest = y[:, int(np.argmin(singles))].mean()
-    area = x[0] * cheapest + (1 - x[-1]) * ys[-1]
-    area += sum((x[k + 1] - x[k]) * (ys[k] + ys[k + 1]) / 2 for k in range(11))
-    assert found["audc[usd]"] == pytest.approx(area, abs=1e-9)
-    assert found["peak_accuracy[usd]"] == pytest.approx(max(ys))
-    for w in WEIGHTS:
-        train = data.train.costs["usd"]
-        width = train.max() - train.min()
-        expected = np.array([np.mean((train[:, k] - train.min()) / width) for k in range(m)])
-        at = pick((1 - w) * scores - w * expected)
-        paid = (cost - train.min()) / width
-        want = np.mean([(1 - w) * y[q, k] - w * paid[q, k] for q, k in enumerate(at)])
-        assert found[f"utility[usd,{w:g}]"] == pytest.approx(want)
-    kinds = {"optimal": 0, "too_cheap": 0, "too_expensive": 0, "none_correct": 0}
-    for q, k in enumerate(chosen):
-        good = [c for c in range(m) if y[q, c] >= 0.5]
-        if not good:
-            kinds["none_correct"] += 1
-        elif min(cost[q, c] for c in good) < cost[q, k]:
-            kinds["too_expensive"] += 1
-        elif k in good:
-            kinds["optimal"] += 1
-        else:
-            kinds["too_cheap"] += 1
-    for name, count in kinds.items():
-        assert found[f"outcome[{name}]"] == pytest.approx(count / n)
-    best = data.best_on_test
-    hard = easy = total = 0.0
-    for q, k in enumerate(chosen):
-        right = int((y[q] >= 0.5).sum())
-        gap = y[q].max() - y[q, k]
-        is_hard = right == 1 or (1 < right <= max(8, -(-m // 2)) and y[q, best] < 0.5)
-        total += gap
-        hard += gap * is_hard
-        easy += gap * (right > 0 and not is_hard)
-    assert found["hard_share_of_gap"] == pytest.approx(hard / total)
-    assert found["gap_to_oracle"] == pytest.approx(total / n)
-
-
 def test_intervals_are_those_of_resampling_the_questions(core: Core) -> None:
     # The whole chain on drawn questions, one resample at a time, must give the replicates.
     data = prepare(core, "dense", resamples=5, seed=3)
@@ -189,40 +127,6 @@ def test_intervals_are_those_of_resampling_the_questions(core: Core) -> None:
             one.test.labels[:, cheapest].mean(),
         )
         assert together[k] == pytest.approx(float(area), abs=1e-9)
-
-
-def test_order_of_models_and_rows_changes_nothing(tables) -> None:
-    parts = tables(n=200)
-    turned = {name: table.take(list(range(table.num_rows))[::-1]) for name, table in parts.items()}
-    names = makers("knn", "random")
-    a = evaluate(from_tables(**parts), names, all=True, resamples=100)
-    b = evaluate(from_tables(**turned), names, all=True, resamples=100)
-    assert a.metrics.equals(b.metrics)
-    assert a.curves.equals(b.curves)
-
-
-def test_renaming_models_moves_their_rows_only(tables) -> None:
-    # Models in another order of ids: accuracies and areas must not move.
-    import pyarrow as pa
-
-    parts = tables(n=200)
-    other = {"model-0": "z", "model-1": "y", "model-2": "x", "model-3": "w"}
-    renamed = {
-        name: table
-        if "model_id" not in table.column_names
-        else table.set_column(
-            table.column_names.index("model_id"),
-            "model_id",
-            pa.array([other[m] for m in table.column("model_id").to_pylist()]),
-        )
-        for name, table in parts.items()
-    }
-    names = makers("best-generalist", "knn")
-    a = evaluate(from_tables(**parts), names, all=True, resamples=100)
-    b = evaluate(from_tables(**renamed), names, all=True, resamples=100)
-    for router in ("knn", "best-generalist", "oracle"):
-        for name in ("accuracy", "audc[usd]", "qnc[usd]", "selection_entropy"):
-            assert values(a, router)[name] == pytest.approx(values(b, router)[name], abs=1e-9)
 
 
 class Always:
@@ -260,10 +164,10 @@ def test_missing_labels_are_neither_wrong_nor_chosen(core: Core) -> None:
 
 def test_two_models_are_a_pair_of_their_own_accord(core: Core) -> None:
     duel = core.with_models(("model-0", "model-3"))
-    found = evaluate(duel, makers("knn", "random"), all=True, resamples=200)
+    found = evaluate(duel, makers("knn", "random"), all=True, resamples=50)
     assert found.facts["pair"] == {"small": "model-0", "large": "model-3"}
     assert values(found, "knn")["auroc"] > 0.65
-    apart = evaluate(duel, makers("knn"), all=True, resamples=200, binary_by="difference")
+    apart = evaluate(duel, makers("knn"), all=True, resamples=50, binary_by="difference")
     assert values(apart, "knn")["auroc"] > 0.7
     # The default goes by what is predicted of the small model alone.
     assert values(found, "knn")["auroc"] != values(apart, "knn")["auroc"]
@@ -281,14 +185,14 @@ def test_clusters_and_seeds(core: Core) -> None:
 
 
 def test_out_of_distribution_groups_hurt_planted_learners(core: Core) -> None:
-    found = evaluate(core, makers("best-generalist", "knn"), all=True, resamples=300, ood=True)
+    found = evaluate(core, makers("best-generalist", "knn"), all=True, resamples=100, ood=True)
     rows = {(r["router"], r["group"]): r for r in found.ood.to_pylist()}
     # The held-out domain holds tasks whose specialist was never seen winning.
     assert rows["knn", "a"]["high"] < 0
     assert rows["knn", "average"]["change"] < rows["best-generalist", "average"]["change"]
     assert rows["best-generalist", "a"]["agreement"] == 1.0
     hidden = replace(core, unseen={"dense": ("model-0",)})
-    unseen = evaluate(hidden, makers("knn"), all=True, resamples=300, ood=True).ood.to_pylist()
+    unseen = evaluate(hidden, makers("knn"), all=True, resamples=100, ood=True).ood.to_pylist()
     row = next(r for r in unseen if r["group"] == "unseen models")
     assert row["high"] < 0
 

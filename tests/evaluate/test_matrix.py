@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import LABELS, MODELS, QUERIES, RESPONSES
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Seven questions, three models: graded and missing labels, unknown costs, two samples."""
     ids, rng = [f"q{i:020x}" for i in range(7)], np.random.default_rng(0)
     same = {"source": "s", "task": "t", "domain": "math", "question": "?", "prompt": "?"}
@@ -57,7 +58,9 @@ def small(tmp_path: Path) -> Path:
         "responses": RESPONSES.from_rows(responses),
     }
     recipe = {"name": "small", "version": "1.0.0"}
-    released = write_release(tables, recipe=recipe, root=tmp_path, render_card=lambda *_: "")
+    released = write_release(
+        tables, recipe=recipe, root=tmp_path_factory.mktemp("r"), render_card=lambda *_: ""
+    )
     return released.path
 
 
@@ -84,7 +87,8 @@ def test_a_table_in_memory_reads_like_the_file(small: Path) -> None:
     np.testing.assert_array_equal(in_memory.costs["usd"], on_disk.costs["usd"])
 
 
-def test_neither_labels_nor_responses_are_opened(small: Path) -> None:
+def test_neither_labels_nor_responses_are_opened(small: Path, tmp_path: Path) -> None:
+    small = shutil.copytree(small, tmp_path / "small")
     for name in ("labels", "responses"):
         (small / "data" / f"{name}.parquet").write_bytes(b"no Parquet")
     core = core_of(read_release(small))

@@ -1,59 +1,18 @@
-"""Names of models decide nothing, and every fit of a router has a seed of its own."""
+"""Equal models are ranked by their answers, and every fit of a router has a seed of its own."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from routeyard.flows.evaluation.evaluate import makers
 from routeyard.pipelines.common.arrays import draw, ranked
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.common.matrix import from_tables
 from routeyard.pipelines.evaluate.fit import read, write
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.routers.base import Examples, Queries
-
-
-def named(tables: dict[str, pa.Table], names: dict[str, str]) -> dict[str, pa.Table]:
-    """The same release with other names of models."""
-    found = dict(tables)
-    for table in ("models", "labels", "responses"):
-        old = found[table]
-        at = old.schema.get_field_index("model_id")
-        new = pa.array([names[one] for one in old.column("model_id").to_pylist()])
-        found[table] = old.set_column(at, "model_id", new)
-    return found
-
-
-def test_names_of_models_change_nothing_of_an_evaluation(tables) -> None:
-    plain = tables(n=300, m=5)
-    old = plain["models"].column("model_id").to_pylist()
-    new = dict(zip(old, ["e", "c", "a", "d", "b"], strict=True))
-    renamed = named(plain, new)
-    here, there = from_tables(**plain), from_tables(**renamed)
-    assert there.model_ids == tuple(new[name] for name in here.model_ids)
-    np.testing.assert_array_equal(here.labels, there.labels)
-    left, right = (
-        evaluate(core, makers(core, ["mlp", "knn-as-printed"]), resamples=50, points=10)
-        for core in (here, there)
-    )
-    for table in ("metrics", "choices"):
-        one, other = (getattr(found, table).to_pylist() for found in (left, right))
-        told = [
-            {
-                key: new.get(value, value)
-                if key == "model_id"
-                else f"single:{new[value[7:]]}"
-                if isinstance(value, str) and value.startswith("single:")
-                else value
-                for key, value in row.items()
-            }
-            for row in one
-        ]
-        assert told == other
 
 
 def test_equal_models_are_ranked_by_what_they_answer() -> None:

@@ -21,8 +21,9 @@ from routeyard.pipelines.evaluate.held_out import held_out_groups, unseen_models
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
 from routeyard.pipelines.evaluate.metrics.selection import exchange
 from routeyard.pipelines.evaluate.results import compare_published
-from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries
+from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS, Queries
 from routeyard.pipelines.routers.pairs import Battles, of_one_basis
+from tests.evaluate.cores import core_of
 
 
 def test_a_named_group_is_shown_by_category_and_the_other_way_round(core: Core) -> None:
@@ -57,53 +58,6 @@ def test_unseen_models_are_routed_among_the_unseen_or_all(core: Core) -> None:
     # Whoever may ask all four has more than any choice of the two could give.
     best = np.nanmean(np.nanmax(two, axis=1))
     assert max(among.id_accuracy, among.ood_accuracy) <= best < every.id_accuracy
-
-
-def examples(seed: int) -> tuple[Examples, Queries]:
-    rng = np.random.default_rng(seed)
-    vectors = rng.normal(size=(30, 4)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    y = (rng.random((30, 3)) < 0.5).astype(float)
-    y[rng.random(y.shape) < 0.2] = np.nan
-    asked = Queries(tuple(map(str, range(30))), np.array(["t"] * 30), vectors)
-    new = rng.normal(size=(8, 4)).astype(np.float32)
-    new /= np.linalg.norm(new, axis=1, keepdims=True)
-    queries = Queries(tuple(map(str, range(8))), np.array(["t"] * 8), new)
-    return Examples(asked, ("a", "b", "c"), y), queries
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_knn_as_printed_is_the_mean_of_five_neighbours(seed: int) -> None:
-    train, queries = examples(seed)
-    router = ROUTERS.get("knn-as-printed")()
-    router.fit(train)
-    for q, row in enumerate(router.scores(queries)):
-        cosine = train.queries.embeddings @ queries.embeddings[q]
-        # A question without any label is nobody's neighbour.
-        there = [i for i in range(30) if not np.isnan(train.labels[i]).all()]
-        near = sorted(there, key=lambda i: (-cosine[i], i))[:5]
-        for k in range(3):
-            seen = [train.labels[i, k] for i in near if not np.isnan(train.labels[i, k])]
-            want = np.mean(seen) if seen else np.nanmean(train.labels[:, k])
-            assert row[k] == pytest.approx(want)
-
-
-def test_kmeans_as_printed_is_the_plain_mean_of_a_cluster() -> None:
-    train, _ = examples(0)
-    plain = ROUTERS.get("kmeans-as-printed")(choices=(1,))
-    plain.fit(train)
-    assert plain.scores(train.queries)[0] == pytest.approx(np.nanmean(train.labels, axis=0))
-
-
-def test_the_nearest_battle_decides() -> None:
-    small, large = np.zeros(3, dtype=np.int64), np.ones(3, dtype=np.int64)
-    won = np.array([1.0, 0.0, 0.5])
-    fought = Battles(np.eye(3, dtype=np.float32), ("s", "l"), large, small, won)
-    router = PAIR_ROUTERS.get("pair-knn-as-printed")()
-    router.fit(fought, "s", "l")
-    near = np.array([[0.1, 0.9, 0.2], [0.9, 0.1, 0.0]], dtype=np.float32)
-    asked = Queries(("x", "y"), np.array(["t", "t"]), near)
-    assert router.scores(asked).tolist() == [0.0, 1.0]
 
 
 def test_similarity_weights_as_printed_are_plain_cosines() -> None:
@@ -212,18 +166,7 @@ def test_guessers_leave_an_oracle_no_headroom() -> None:
     # 19 models that guess among four options: one of them is nearly always right.
     rng = np.random.default_rng(0)
     y = (rng.random((400, 19)) < 0.25).astype(float)
-    n = len(y)
-    core = Core(
-        query_ids=tuple(f"q{i:03}" for i in range(n)),
-        model_ids=tuple(f"m{k:02}" for k in range(19)),
-        labels=y,
-        costs={},
-        tasks=np.array(["t"] * n),
-        domains=np.array(["d"] * n),
-        splits={"dense": np.array(["train", "test"] * (n // 2))},
-        groups=np.arange(n),
-        options=np.full(n, 4),
-    )
+    core = core_of(y, ["t"] * 400, costs={}, options=np.full(400, 4))
     found = certify(core, resamples=300, routers=())
     assert found.figures["query_oracle"].value > 0.97
     assert found.figures["query_oracle_chance_corrected"].value < 0.45

@@ -71,7 +71,7 @@ def test_a_random_router_lies_on_the_chord_within_its_99_percent_interval(data, 
     curve = tradeoff.polyline(wanted, source.small, source.large)
     rates = np.linspace(0.05, 0.95, 19)
     replicates, off = [], []
-    for _, counts in Draws(len(ids), 1000, 1).blocks():
+    for _, counts in Draws(len(ids), 300, 1).blocks():
         xs, ys = tradeoff.polyline(wanted, source.small, source.large, counts)
         for x, y in zip(xs, ys, strict=True):
             replicates.append(np.interp(rates, x, y) - (y[0] + rates * (y[-1] - y[0])))

@@ -1,11 +1,15 @@
-"""Mean budgets against linear programs solved by SciPy; what a rule refuses."""
+"""Mean budgets against linear programs; what a rule refuses; reworded questions."""
 
 from __future__ import annotations
+
+import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from routeyard.flows.evaluation.released import robust
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.evaluate.zoo.run import (
     RULES,
@@ -48,3 +52,25 @@ def test_what_a_router_does_not_support_is_said(name: str) -> None:
         else:
             with pytest.raises(BadInput, match="rules for it"):
                 refuse(rule, scale, name)
+
+
+def written(path: Path, rows: dict[str, str], second: str = "model_id") -> Path:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("query_id", second), *rows.items()])
+    return path
+
+
+def test_reworded_questions_that_keep_their_model(tmp_path: Path) -> None:
+    full = written(tmp_path / "full.csv", {"1": "a", "2": "b", "03": "c", "4": "a"})
+    other = written(tmp_path / "other.csv", {"1": "a", "2": "c", "03": "c", "9": "a"})
+    found = robust(full, other)
+    assert (found.name, found.level) == ("robustness", "ok")
+    assert found.says == "66.7% of 3 reworded questions keep their model"
+
+
+def test_tables_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+    full = written(tmp_path / "full.csv", {"1": "a"})
+    with pytest.raises(BadInput, match="no reworded question has the id"):
+        robust(full, written(tmp_path / "other.csv", {"2": "a"}))
+    with pytest.raises(BadInput, match="no column 'model_id'"):
+        robust(full, written(tmp_path / "wrong.csv", {"1": "a"}, "chosen"))

@@ -14,26 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routeyard.pipelines.common.arrays import levels
-from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.certificate import IN_ORDER, certify
 from routeyard.pipelines.evaluate.metrics.selection import best_single, task_oracle
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.evaluate.zoo.run import references
-
-
-def core_of(y: np.ndarray, tasks: list[str] | None = None) -> Core:
-    n, m = y.shape
-    return Core(
-        query_ids=tuple(f"q{i:03}" for i in range(n)),
-        model_ids=tuple(f"m{k}" for k in range(m)),
-        labels=y,
-        correct=np.where(np.isnan(y), np.nan, y >= 0.5).astype(float),
-        costs={"usd": np.tile(1e-3 * (1.0 + np.arange(m)), (n, 1))},
-        tasks=np.array(tasks or [f"t{i % 2}" for i in range(n)]),
-        domains=np.array(["d"] * n),
-        splits={"dense": np.array(["train" if i % 2 else "test" for i in range(n)])},
-        groups=np.arange(n),
-    )
+from tests.evaluate.cores import core_of
 
 
 def easy_only(n: int = 40) -> np.ndarray:
@@ -94,7 +79,7 @@ def holes(draw):
 
 
 @given(holes())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_figures_of_a_certificate_never_contradict(y) -> None:
     value = {
         name: one.value
@@ -111,7 +96,7 @@ def test_figures_of_a_certificate_never_contradict(y) -> None:
 
 
 @given(holes())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 def test_rows_of_an_evaluation_never_contradict(y) -> None:
     done = evaluate(core_of(y), {"r": lambda seed: Fixed()}, all=True, resamples=5, points=5)
     accuracy = of(done, "accuracy")

@@ -19,6 +19,7 @@ from routeyard.pipelines.evaluate.held_out import newcomers
 from routeyard.pipelines.evaluate.signals import text_footprints
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.schemas import DESCRIPTORS, ENTROPIES, HIDDEN_STATES, SIGNALS
+from tests.evaluate.cores import core_of
 
 IDS = pa.array(["q0", "q1", "q2"], pa.string())
 MODELS = pa.array(["a", "b"], pa.string())
@@ -96,15 +97,12 @@ def core(n: int = 120, m: int = 5, seed: int = 0) -> Core:
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     labels = (rng.random((n, m)) < np.where(kind[:, None] == np.arange(m), 0.95, 0.2)).astype(float)
     split = np.array(["train", "train", "train", "validation", "test"] * (n // 5))
-    return Core(
-        query_ids=tuple(f"q{i:03}" for i in range(n)),
+    return core_of(
+        labels,
+        ["t"] * n,
         model_ids=tuple("abcde"[:m]),
-        labels=labels,
         costs={"usd": np.tile(np.linspace(1, 1.1, m), (n, 1))},
-        tasks=np.full(n, "t"),
-        domains=np.full(n, "d"),
         splits={"dense": split},
-        groups=np.arange(n),
         embeddings=vectors,
         signals={"margin": rng.random((n, m))},
         hidden=rng.normal(size=(n, 3, 4)).astype(np.float32),

@@ -72,7 +72,7 @@ FAULTS: dict[str, Fault] = {
         "pipelines/collect/request.py",
         "        return cls(identity_of(provider), ",
         "        return cls(provider.name, ",
-        "tests/calls/test_providers_are_not_names.py::"
+        "tests/calls/test_moved_ports.py::"
         "test_two_recipes_with_one_label_and_two_servers_get_their_own_answers",
     ),
     "same questions": Fault(

@@ -15,12 +15,12 @@ from tests.faults.attacks import Row
 from tests.ledger.test_namespaces import (
     CONCURRENCY,
     QUESTIONS,
-    apart_words,
     begin,
     recipe,
     two_containers,
     until,
 )
+from tests.ledger.test_namespaces import build as build_of
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("ROUTEYARD_FAULTS"), reason="in the full suite: whole builds, minutes"
@@ -36,7 +36,7 @@ def slow(body: dict[str, Any], seen: int) -> Do:
 def test_two(what: str, tmp_path: Path, row: Rows, request: pytest.FixtureRequest) -> None:
     found = row(f"two containers, one {what}")
     url = request.getfixturevalue("postgres") if what == "ledger" else None
-    seen = two_containers(tmp_path, url)
+    seen = two_containers(tmp_path, url, whole=True)
     found.tried += 1
     found.paid_twice = sum(times - 1 for times in seen.values())
     assert found.paid_twice == 0
@@ -48,13 +48,13 @@ def test_one_is_killed(tmp_path: Path, row: Rows) -> None:
     found = row("a container killed, another goes on")
     with Loopback(slow) as server:
         path = recipe(tmp_path / "recipe", server)
-        build = begin(apart_words(), tmp_path, path, tmp_path / "yard")
+        build = begin(tmp_path, build_of(path, tmp_path / "yard"))
         until(lambda: server.requests >= 60, [build])
         os.killpg(build.pid, signal.SIGKILL)
         build.wait()
         found.tried += 1
         found.in_flight += 3 * CONCURRENCY
-        build = begin(apart_words(), tmp_path, path, tmp_path / "yard")
+        build = begin(tmp_path, build_of(path, tmp_path / "yard"))
         assert build.wait(400) == 0
         assert len(server.seen) == 3 * QUESTIONS
         found.paid_twice = sum(times - 1 for times in server.seen.values())

@@ -20,8 +20,8 @@ from routeyard.schemas.recipe import Judge
 from routeyard.schemas.recipe.collect import Collect, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from routeyard.schemas.statuses import ANSWERLESS
+from tests.calls.asking import table
 from tests.calls.loopback import Do, Loopback
-from tests.calls.test_faults import table
 from tests.faults.attacks import Row
 from tests.faults.replies import KEY, KINDS
 from tests.label.test_xverify import queries

@@ -12,9 +12,10 @@ model then finds the double payment that the part prevents.
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 #: Ticks of a lease by its holder's clock, and of silence after which others may end it.
 LEASE, ENDS = 2, 4
@@ -239,8 +240,28 @@ def broken(state: State) -> str | None:
     return None
 
 
+def mirrored(state: State) -> State:
+    """The same state with the first two processes exchanged: they have the same rules."""
+
+    def turned(items: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (items[1], items[0], *items[2:])
+
+    processes = turned(
+        tuple(
+            one._replace(watched=turned(one.watched), moved=turned(one.moved))
+            for one in state.processes
+        )
+    )
+    owners = tuple(1 - owner if owner in (0, 1) else owner for owner in state.claims)
+    return state._replace(processes=processes, claims=owners)
+
+
+@functools.cache
 def visit(rules: Rules, *, most: int = 5_000_000) -> tuple[int, int, str | None]:
-    """(states, transitions, the first broken promise) of all that can happen."""
+    """(states, transitions, the first broken promise) of all that can happen.
+
+    Of a state and its mirror image one is visited.
+    """
     begin = first(rules)
     seen, frontier, transitions, ends = {begin}, [begin], 0, False
     while frontier:
@@ -248,7 +269,7 @@ def visit(rules: Rules, *, most: int = 5_000_000) -> tuple[int, int, str | None]
         for state in frontier:
             for after in steps(state, rules):
                 transitions += 1
-                if after in seen:
+                if after in seen or mirrored(after) in seen:
                     continue
                 if (said := broken(after)) is not None:
                     return len(seen), transitions, said

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import shutil
 import sqlite3
 import subprocess
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from routeyard.pipelines.collect.postgres import PostgresLedger
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.machine import started
+from tests.calls.collecting import PROCESSES
 
 BASE = Attempt(
     request_hash="a" * 32,
@@ -41,11 +42,11 @@ def opened(request, tmp_path, monkeypatch):
     """A function that opens the same ledger again, as another process would."""
     if request.param.startswith("sqlite"):
         monkeypatch.setattr(sqlite, "is_network", lambda path: "network" in request.param)
-        where = str(tmp_path / "ledger.sqlite")
-        make = _sqlite
+        where = tmp_path / "ledger.sqlite"
+        make = SqliteLedger
     else:
         where = request.getfixturevalue("postgres")
-        make = _postgres
+        make = PostgresLedger
     ledgers = []
 
     def open_ledger(**options):
@@ -56,16 +57,6 @@ def opened(request, tmp_path, monkeypatch):
     yield open_ledger
     for ledger in ledgers:
         ledger.close()
-
-
-def _sqlite(where, **options):
-    from pathlib import Path
-
-    return SqliteLedger(Path(where), **options)
-
-
-def _postgres(where, **options):
-    return PostgresLedger(where, **options)
 
 
 def append(ledger, *attempts, settles=True):
@@ -181,8 +172,7 @@ def _claim_and_die(make, where, key):
 
 def test_claims_of_a_killed_process_lapse_at_once(opened):
     make, where = opened.again
-    spawn = multiprocessing.get_context("spawn")
-    process = spawn.Process(target=_claim_and_die, args=(make, where, KEY))
+    process = PROCESSES.Process(target=_claim_and_die, args=(make, where, KEY))
     process.start()
     process.join(60)
     assert process.exitcode == 9
@@ -280,9 +270,8 @@ def test_of_two_processes_only_one_asks(opened):
     make, where = opened.again
     keys = [(f"{i:032d}", 0) for i in range(200)]
     opened()  # the tables exist
-    spawn = multiprocessing.get_context("spawn")
-    out = spawn.Queue()
-    racers = [spawn.Process(target=_race, args=(make, where, keys, out)) for _ in range(2)]
+    out = PROCESSES.Queue()
+    racers = [PROCESSES.Process(target=_race, args=(make, where, keys, out)) for _ in range(2)]
     for racer in racers:
         racer.start()
     counts = [out.get(timeout=600) for _ in racers]
@@ -394,27 +383,16 @@ def test_a_row_whose_request_is_no_text_any_more_is_an_error_in_words():
     assert "(request '48')" in str(misled(key))
 
 
-def test_an_attempt_without_its_checksum_is_damaged(tmp_path):
-    # A bit flipped in a row's header moves its columns by one: the last is gone, and `text` holds
-    # the reason for which the model stopped.
-    path = tmp_path / "l.sqlite"
-    with SqliteLedger(path) as ledger:
-        append(ledger, BASE)
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE attempts SET text = 'stop', checksum = NULL")
-    connection.close()
-    with SqliteLedger(path) as ledger, pytest.raises(BadInput, match="damaged"):
-        ledger.answered([BASE.request_hash])
-
-
 @pytest.mark.parametrize(
     "change",
     [
         "cache_read_tokens = 65", "cache_write_tokens = 1", "cache_read_tokens = NULL",
         "prompt_tokens = 101", "checksum = NULL",
+        # A bit flipped in a row's header moves its columns by one: the last is gone.
+        "text = 'stop', checksum = NULL",
     ],
 )  # fmt: skip
-def test_cached_tokens_are_under_the_checksum(tmp_path, change):
+def test_what_was_changed_is_damaged(tmp_path, change):
     path = tmp_path / "l.sqlite"
     with SqliteLedger(path) as ledger:
         append(ledger, replace(BASE, prompt_tokens=100, cache_read_tokens=64))
@@ -557,3 +535,19 @@ def test_hosts_that_share_a_folder_share_no_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite, "is_network", lambda folder: False)
     with SqliteLedger(path) as ledger:
         assert ledger.recall("") == {"a": "1", "b": "2"}
+
+
+#: Letters of `CREATE TABLE attempts` that SQLite does not open without.
+NEEDED = (0, 2, 4, 7, 8, 10, 12)
+
+
+@pytest.mark.parametrize("at", NEEDED)
+def test_a_damaged_schema_is_named(at: int, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    SqliteLedger(path).close()
+    data = bytearray(path.read_bytes())
+    where = data.index(b"CREATE TABLE attempts")
+    data[where + at] = 0xA0
+    path.write_bytes(bytes(data))
+    with pytest.raises(BadInput, match="the ledger cannot be used"):
+        SqliteLedger(path).close()

@@ -13,25 +13,26 @@ from tests.ledger.simulated.ledgers import PostgresDatabase
 from tests.ledger.simulated.run import DATABASES, Tally, run
 
 
+@pytest.mark.parametrize("schedules", [200, pytest.param(2_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DATABASES)
-def test_schedules(name: str) -> None:
-    tally = run(range(1_000), [DATABASES[name]()])
+def test_schedules(name: str, schedules: int) -> None:
+    tally = run(range(schedules), [DATABASES[name]()])
     print(tally.text(0))
     assert tally.broken == {}
     # Not by meeting nothing.
-    assert tally.paid_again > 100
+    assert tally.paid_again > schedules / 10
     assert all(
-        tally.happened[kind] > 50
+        tally.happened[kind] > schedules / 20
         for kind in ("kill", "stop longer than the lease", "machine asleep", "database fault")
     )
 
 
 def test_schedules_on_a_real_postgresql(postgres: str) -> None:
     with PostgresDatabase(postgres) as database:
-        tally = run(range(50), [database])
+        tally = run(range(20), [database])
     assert tally.broken == {}
     # The model of PostgreSQL does the same.
-    assert figures(tally) == figures(run(range(50), [DATABASES["model"]()]))
+    assert figures(tally) == figures(run(range(20), [DATABASES["model"]()]))
 
 
 def figures(tally: Tally) -> Any:

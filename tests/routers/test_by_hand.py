@@ -1,12 +1,16 @@
-"""Scores of simple routers on a few questions, against values computed by hand."""
+"""Simple routers on a few questions, against values computed by hand, and their names."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from routeyard.pipelines.common.errors import UnknownName
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
-from routeyard.pipelines.routers.references import imputed_means
+from routeyard.pipelines.routers.base import model_means, squared_error
+from routeyard.pipelines.routers.neighbours import KNN, nearest
+from routeyard.pipelines.routers.references import UniformRandom, imputed_means
+from tests.routers.planted import planted, with_validation
 
 NAN = float("nan")
 #: Two tasks, each a clump of its own: two directions, a little apart within.
@@ -67,11 +71,6 @@ def test_a_task_map_counts_the_overall_mean_as_one_more_question() -> None:
     assert scores("task-map", prior=1.0) == pytest.approx(np.array(wanted))
 
 
-def test_kmeans_as_printed_gives_plain_means_of_clusters() -> None:
-    wanted = [[1.0, 1 / 2], [1 / 3, 1.0]]
-    assert scores("kmeans-as-printed", choices=(2,)) == pytest.approx(np.array(wanted))
-
-
 def test_avengers_pro_weighs_the_nearest_clusters() -> None:
     # With one cluster to look at: its mean, the overall mean counting as one more question.
     wanted = [
@@ -85,12 +84,6 @@ def test_avengers_pro_weighs_the_nearest_clusters() -> None:
     assert both[0, 0] == pytest.approx(
         weight * wanted[0][0] + (1 - weight) * wanted[1][0], abs=1e-2
     )
-
-
-def test_avengers_pro_as_published_sums_reciprocal_ranks() -> None:
-    # In cluster a x is first (1 and 1/2), in b y is.
-    found = scores("avengers-pro", clusters=2, near=1, as_published=True)
-    assert found == pytest.approx(np.array([[1.0, 0.5], [0.5, 1.0]]))
 
 
 def test_tag_router_scores_wins_against_the_most_accurate_model() -> None:
@@ -120,3 +113,47 @@ def test_networks_of_one_model_each_do_not_see_the_others() -> None:
     one, two = router.scores(queries()), other.scores(queries())
     assert one[:, 0].tolist() == two[:, 0].tolist()
     assert one[:, 1].tolist() != two[:, 1].tolist()
+
+
+def test_hyperparameters_are_chosen_on_validation_only() -> None:
+    # Validation labels that sit between: many neighbours win, whatever train itself fits best.
+    train = planted(400, 0)[0]
+    middle = np.full((100, 4), 0.5)
+    held = Examples(planted(100, 4)[0].queries, train.model_ids, middle)
+    few, many = KNN((1, 400)), KNN((1, 400))
+    few.fit(with_validation(train, train))
+    many.fit(with_validation(train, held))
+    assert (few.k, many.k) == (1, 400)
+
+
+def test_nearest_equals_sorting_everything() -> None:
+    rng = np.random.default_rng(0)
+    train, test = (rng.normal(size=(n, 5)).astype(np.float32) for n in (60, 20))
+    found, cosine = nearest(test, train, 7)
+    similarity = test @ train.T
+    want = np.argsort(-similarity, axis=1, kind="stable")[:, :7]
+    assert np.array_equal(found, want)
+    assert np.allclose(cosine, np.take_along_axis(similarity, want, 1))
+
+
+def test_random_scores_belong_to_queries_and_models_not_positions() -> None:
+    test = planted(50, 0)[0]
+    forth, back = UniformRandom(), UniformRandom()
+    forth.fit(test)
+    back.fit(Examples(test.queries, test.model_ids[::-1], test.labels))
+    scores = forth.scores(test.queries)
+    assert np.array_equal(scores, back.scores(test.queries)[:, ::-1])
+    turned = Queries(test.queries.query_ids[::-1], test.queries.tasks[::-1])
+    assert np.array_equal(scores, forth.scores(turned)[::-1])
+    assert 0.45 < scores.mean() < 0.55
+
+
+def test_means_of_unlabelled_models_say_nothing() -> None:
+    labels = np.array([[1.0, np.nan], [0.0, np.nan]])
+    assert model_means(labels).tolist() == [0.5, 0.5]
+    assert np.isnan(squared_error(labels, np.full((2, 2), np.nan)))
+
+
+def test_an_unknown_router_gets_a_suggestion() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'kmeans'"):
+        ROUTERS.get("k-means")

@@ -13,7 +13,6 @@ from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.routers import PAIR_ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.pairs import (
     Battles,
-    SimilarityBradleyTerry,
     from_labels,
     from_preferences,
 )
@@ -88,7 +87,7 @@ def test_a_pair_has_fewer_examples_than_a_pool_and_other_settings_are_tried(
     expected = (won[near].sum(axis=1) + won.mean()) / 81
     queries = Queries(tuple(map(str, range(5))), np.array(["t"] * 5), asked)
     np.testing.assert_allclose(knn.scores(queries), expected)
-    mlp.fit(battles, "small", "large")
+    mlp.fit(from_preferences(*preferences(60)), "small", "large")
     assert mlp._router.width in (32, 128)
 
 
@@ -106,37 +105,6 @@ def test_swapping_sides_of_all_records_changes_nothing_of_substance(name: str) -
         router.fit(from_preferences(part, vectors), "small", "large")
         found.append(router.scores(test))
     assert np.allclose(found[0], found[1], atol=0.05)
-
-
-def test_bradley_terry_of_two_models_is_the_weighted_share_of_wins() -> None:
-    vectors = np.eye(3, dtype=np.float32)
-    battles = Battles(
-        vectors, ("large", "small"), np.zeros(3, int), np.ones(3, int), np.array([1.0, 0.0, 0.5])
-    )
-    router = SimilarityBradleyTerry()
-    router.fit(battles, "small", "large")
-    found = router.scores(Queries(("a",), np.array(["t"]), vectors[:1]))
-    # Weights 10² for the same question, 10 for the two orthogonal ones; half a win each way.
-    won, lost = 100 + 5 + 0.5, 10 + 5 + 0.5
-    assert found[0] == pytest.approx(won / (won + lost), abs=1e-8)
-
-
-def test_the_printed_forms_are_a_bilinear_score_and_a_softmax_of_two(battles: Battles) -> None:
-    vectors = questions(20, 3)[0]
-    asked = Queries(tuple(map(str, range(20))), np.array(["t"] * 20), vectors)
-    bilinear = PAIR_ROUTERS.get("pair-mf-as-printed")(size=4, epochs=2)
-    bilinear.fit(battles, "small", "large")
-    w, v = (bilinear._network.project.weight.detach().numpy(), bilinear._network.models.detach())
-    large, small = (v.numpy()[battles.position(name)] for name in ("large", "small"))
-    for i, found in enumerate(bilinear.scores(asked)):
-        s = [sum(m[k] * float(w[k] @ vectors[i]) for k in range(4)) for m in (large, small)]
-        assert found == pytest.approx(1 / (1 + np.exp(s[1] - s[0])), abs=1e-5)
-    mlp = PAIR_ROUTERS.get("pair-mlp-as-printed")(width=3, epochs=2)
-    mlp.fit(battles, "small", "large")
-    a, b, c, d = (p.detach().numpy() for p in mlp._network.parameters())
-    for i, found in enumerate(mlp.scores(asked)):
-        y = c @ np.maximum(a @ vectors[i] + b, 0) + d
-        assert found == pytest.approx(np.exp(y[1]) / np.exp(y).sum(), abs=1e-5)
 
 
 def test_ties_teach_the_printed_forms_nothing() -> None:

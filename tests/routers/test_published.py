@@ -9,7 +9,6 @@ import pytest
 
 from routeyard.pipelines.common.arrays import ranked
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.common.matrix import Arms
 from routeyard.pipelines.evaluate.experiment import architectures, handed_over, registered
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import traits_of
@@ -17,6 +16,7 @@ from routeyard.pipelines.routers.listed import PRESETS, constants, presets_of
 from routeyard.pipelines.routers.listed import presets_rows as rows
 from routeyard.pipelines.routers.networks import to_models
 from routeyard.pipelines.routers.training import Trained
+from tests.routers.planted import everything
 
 MODELS, WIDTH = 5, 12
 
@@ -181,22 +181,12 @@ FREE = {
 def tiny(questions: int, models: int) -> Examples:
     """Few questions, two of them with one vector, and few models; everything a router may need."""
     rng = np.random.default_rng(5)
-    vectors = rng.normal(size=(questions, 8)).astype(np.float32)
+    vectors = rng.normal(size=(questions, 8))
     vectors[1] = vectors[0]
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    shown = rng.random((questions, models))
-    queries = Queries(
-        tuple(f"q{i}" for i in range(questions)), np.array(["t", "u"] * questions)[:questions],
-        vectors, signals=dict.fromkeys(("margin", "self_assessment"), shown),
-        hidden=np.repeat(vectors[:, None], 2, axis=1), hidden_of="m0",
-    )  # fmt: skip
     labels = np.resize([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], (questions, models))
-    arms = Arms(*np.ones((4, models)))
-    return Examples(
-        queries, tuple(f"m{k}" for k in range(models)), labels,
-        {"usd": np.tile(np.arange(1.0, models + 1), (questions, 1))}, None,
-        {"logit_footprint": np.eye(models, 4, dtype=np.float32)}, arms,
-    )  # fmt: skip
+    ids, kind = tuple(f"q{i}" for i in range(questions)), np.arange(questions) % 2
+    chance, usd = rng.random((questions, models)), np.arange(1.0, models + 1)
+    return everything(ids, kind, vectors, chance, labels, usd)
 
 
 @pytest.mark.parametrize("name", [n for n in sorted(ROUTERS.builtin) if len(presets_of(n)) > 1])

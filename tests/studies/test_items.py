@@ -43,12 +43,6 @@ def lines() -> list[tuple[str, set[tuple[str, int]], str]]:
     return found
 
 
-def test_items_are_read() -> None:
-    assert items("Tables 2, 9 to 11, Figure 7") == {
-        ("Table", 2), ("Table", 9), ("Table", 10), ("Table", 11), ("Figure", 7),
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_table_and_figure_has_a_line(paper: str) -> None:
     tables, figures, _ = PAPERS[paper]

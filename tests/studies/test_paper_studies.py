@@ -118,10 +118,10 @@ def release(name: str, models: tuple[str, ...], n: int = 100, seed: int = 0) -> 
 @cache
 def given(pair: bool) -> StudyContext:
     if not pair:
-        return StudyContext("one", release("0", POOL), reference, resamples=100)
+        return StudyContext("one", release("0", POOL), reference, resamples=30)
     two = POOL[:2]
     return StudyContext(
-        "one", release("0", two), reference, resamples=100, pair=two,
+        "one", release("0", two), reference, resamples=30, pair=two,
         joined={"two": release("1", two, seed=1)}, tested={"three": release("2", two, seed=2)},
     )  # fmt: skip
 
@@ -240,7 +240,7 @@ def test_every_basis_trains_the_four_routers_by_itself() -> None:
 def test_what_a_release_lacks_is_named_with_the_command_that_makes_it() -> None:
     tables = release("0", POOL)
     bare = {k: v for k, v in tables.items() if k not in ("descriptors", "hidden_states")}
-    one = StudyContext("one", bare, reference, resamples=100, pair=("a", "b"))
+    one = StudyContext("one", bare, reference, resamples=30, pair=("a", "b"))
     (found,) = lacking(STUDIES.get("cscr_curves"), one)
     assert found[0] == "descriptors"
     assert "routeyard fingerprint" in found[1]

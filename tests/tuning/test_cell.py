@@ -1,4 +1,4 @@
-"""What a cell is called, which questions it learns from, and what its figures compare with."""
+"""What a cell is called, what it learns from and compares with, and how large its encoder is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from routeyard.extensions.tuning.encoder import encoder_parameters
 from routeyard.extensions.tuning.training import TuningCell, drawn
 from routeyard.extensions.tuning.tune import Grid, read
 from routeyard.flows.evaluation.released import read_release
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.evaluate.studies.needs import identity, whole
 
 
@@ -90,3 +92,16 @@ def test_means_are_over_the_routers_that_have_every_place() -> None:
     # None has all: what they share.
     apart = {"mlp": {plain: one, tuned: one}, "p2l": {plain: one, large: one}}
     assert _common(apart) == (["mlp", "p2l"], [plain])
+
+
+def test_parameters_are_those_of_the_weights(tiny: Path) -> None:
+    from safetensors.numpy import load_file
+
+    arrays = load_file(tiny / "model.safetensors")
+    assert encoder_parameters(str(tiny)) == sum(a.size for a in arrays.values())
+    assert encoder_parameters("minilm") == pytest.approx(22.7e6, rel=0.01)
+
+
+def test_what_is_no_encoder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no configuration"):
+        encoder_parameters(str(tmp_path))

@@ -12,13 +12,12 @@ from pydantic import ValidationError
 
 from routeyard.pipelines.audit.metering import as_answers
 from routeyard.pipelines.collect.agent import Corpus, Passage, corpus_of, tables_of, walk
-from routeyard.pipelines.collect.collect import collect as collect_answers
-from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas import QUERIES
 from routeyard.schemas.recipe import Recipe
 from routeyard.schemas.recipe.collect import Agent, Budget, Collect, Retry, Search
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.pool import Model, Pool
+from tests.calls.asking import ask, pool_of
 from tests.calls.loopback import Loopback, answer, completion
 
 PASSAGES = [["The Opal Map", ["It was drawn by Ada Orn."]], ["Ada Orn", ["She was born in Lissa."]]]
@@ -58,7 +57,7 @@ def asking(calls: str = "tools", steps: int = 4, **changes: Any) -> Collect:
 def pool(server: Loopback, *relays: Model) -> Pool:
     price = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-11-01"}
     models = [Model(model_id=name, context_window=1000, **price) for name in ("small", "large")]
-    return Pool(models=[*models, *relays], providers=[Provider(name="p", base_url=server.base_url)])
+    return pool_of(server, *models, *relays)
 
 
 def call(query: Any, name: str = "search", arguments: str | None = None) -> dict[str, Any]:
@@ -122,8 +121,7 @@ def test_tool_calls_are_answers_of_an_agent_only(tmp_path: Path) -> None:
         Loopback(lambda body, seen: answer(calls(call("x")))) as server,
         SqliteLedger(tmp_path / "l.sqlite") as ledger,
     ):
-        made = plan(queries(), pool(server), Collect(retry=Retry(attempts=1)), ledger)
-        assert not collect_answers(made, ledger).complete
+        assert not ask(ledger, pool(server), queries(), retry=Retry(attempts=1)).ended.complete
 
 
 def test_a_trajectory_ends_with_its_steps(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from routeyard.pipelines.common.arrays import ranked
 from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.held_out import held_out_groups
 from routeyard.pipelines.evaluate.run import evaluate
+from tests.evaluate.cores import core_of
 
 
 def holed(seed: int) -> Core:
@@ -24,16 +25,13 @@ def holed(seed: int) -> Core:
     right = (y >= 0.8).astype(float)
     y[holes] = right[holes] = np.nan
     task = rng.integers(0, 4, n)
-    return Core(
-        query_ids=tuple(f"q{i:03}" for i in range(n)),
-        model_ids=tuple(f"m{k}" for k in range(m)),
-        labels=y,
+    return core_of(
+        y,
+        [f"t{t}" for t in task],
         correct=right,
         costs={},
-        tasks=np.array([f"t{t}" for t in task]),
         domains=np.array([f"d{t % 2}" for t in task]),
         splits={"dense": np.array(["train", "test"] * (n // 2))},
-        groups=np.arange(n),
         metadata=tuple(f'{{"level": "{"hard" if i % 3 else "easy"}"}}' for i in range(n)),
     )
 

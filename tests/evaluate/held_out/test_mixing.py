@@ -13,20 +13,19 @@ from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.held_out import train_on_group
 from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed, trained_elsewhere
 from routeyard.pipelines.routers import Examples, Queries
+from tests.evaluate.cores import core_of
 
 
 def core(ids: list[str], models: tuple[str, ...] = ("a", "b"), *, states: bool = True) -> Core:
     n = len(ids)
     rng = np.random.default_rng(len(ids))
-    return Core(
+    return core_of(
+        (rng.random((n, len(models))) < 0.5).astype(float),
+        ["math" if i % 3 else "law" for i in range(n)],
         query_ids=tuple(ids),
         model_ids=models,
-        labels=(rng.random((n, len(models))) < 0.5).astype(float),
         costs={"usd": np.ones((n, len(models)))},
-        tasks=np.array(["math" if i % 3 else "law" for i in range(n)]),
-        domains=np.full(n, "d"),
         splits={"dense": np.array((["train", "train", "validation", "test"] * n)[:n])},
-        groups=np.arange(n),
         embeddings=rng.normal(size=(n, 3)).astype(np.float32),
         hidden=rng.normal(size=(n, 2, 3)).astype(np.float32) if states else None,
         hidden_of="a" if states else "",

@@ -15,6 +15,7 @@ from routeyard.pipelines.evaluate.metrics.selection import penalties
 from routeyard.pipelines.evaluate.metrics.single import arena_score
 from routeyard.pipelines.evaluate.metrics.spec import MetricSpec
 from routeyard.pipelines.evaluate.run import evaluate
+from tests.evaluate.cores import core_of
 from tests.evaluate.metrics.plain_loops import PLAIN, Case
 
 README = (
@@ -51,16 +52,12 @@ def awkward(seed: int, n: int, m: int) -> Core:
     y[holes] = right[holes] = np.nan
     usd = rng.choice([1.0, 2.0, 4.0], (total, m)) * 1e-3 * (1 + np.arange(m) % 3)
     tokens = rng.integers(1, 50, (total, m)).astype(float)
-    return Core(
-        query_ids=tuple(f"q{i:03}" for i in range(total)),
-        model_ids=tuple(f"m{k}" for k in range(m)),
-        labels=y,
+    return core_of(
+        y,
+        [f"t{i % 3}" for i in range(total)],
         correct=right,
         costs={"usd": usd, "tokens": tokens},
-        tasks=np.array([f"t{i % 3}" for i in range(total)]),
-        domains=np.array(["d"] * total),
         splits={"dense": np.array(["train"] * 6 + ["test"] * n)},
-        groups=np.arange(total),
     )
 
 
