@@ -212,10 +212,13 @@ IN_PLACE = {
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_arguments_changed_in_place_are_seen_and_are_no_way_out(name: str) -> None:
     program, body, holds = IN_PLACE[name]
-    results = [check(program, body) for _ in range(2)]
-    assert [one.passed for one in results] == [holds, holds], results[0].reason
-    # The same bytes of a verdict each time.
-    assert results[0] == results[1]
+    result = check(program, body)
+    assert result.passed == holds, result.reason
+
+
+def test_the_bytes_of_a_verdict_are_the_same_each_time() -> None:
+    for program, body, _ in list(IN_PLACE.values())[::7]:
+        assert check(program, body) == check(program, body)
 
 
 def test_a_change_is_seen_by_asserts_at_the_top_as_well() -> None:
