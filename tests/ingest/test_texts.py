@@ -19,7 +19,7 @@ from routeyard.schemas.recipe.pool import Model
 from tests.collect.test_collect import queries as asked_queries
 from tests.collect.test_recorded import row as recorded_row
 from tests.collect.test_recorded import run as recorded
-from tests.ingest.importers.test_importers import _json
+from tests.ingest.importers.made import write_json
 from tests.ingest.test_listed import queries
 
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
@@ -156,7 +156,7 @@ def test_an_output_that_is_null_is_no_empty_answer(tmp_path: Path) -> None:
         "generator_2": "claude",
         "preference": 1.75,
     }
-    _json(tmp_path / "results/claude/weighted/annotations.json", [row])
+    write_json(tmp_path / "results/claude/weighted/annotations.json", [row])
     mix = {
         "id": "a/1",
         "instruction": "say hi",
@@ -164,7 +164,7 @@ def test_an_output_that_is_null_is_no_empty_answer(tmp_path: Path) -> None:
         "output": "hi",
         "candidates": [{"model": "m", "text": None, "scores": {"bertscore": 0.75}}],
     }
-    _json(tmp_path / "mix/test_data_prepared.json", [mix])
+    write_json(tmp_path / "mix/test_data_prepared.json", [mix])
     for name, path in (
         ("alpaca_eval", "results"),
         ("mixinstruct", "mix/test_data_prepared.json"),

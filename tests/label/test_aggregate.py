@@ -78,147 +78,78 @@ def label(policy: Policy, *rows: tuple[Any, ...], scorer: str = "numeric") -> di
     return row
 
 
-VERIFIED = Policy(then=["xverify:v", "judge:j"])
-ALWAYS = Policy(then=["xverify:v", "judge:j"], escalate_on="not_correct")
-MAJORITY = Policy(rule="majority", then=["xverify:v", "judge:j"])
+THEN = ["xverify:v", "judge:j"]
+VERIFIED = Policy(then=THEN)
+MAJORITY = Policy(rule="majority", then=THEN)
+UNANIMOUS = Policy(rule="unanimous", then=THEN)
 WRONG = Policy(unreadable="incorrect")
-WEIGHED = Policy(rule="dawid_skene", then=["xverify:v", "judge:j"])
-UNANIMOUS = Policy(rule="unanimous", then=["xverify:v", "judge:j"])
+POLICIES = {
+    "rule": Policy(),
+    "wrong": WRONG,
+    "verified": VERIFIED,
+    "always": Policy(then=THEN, escalate_on="not_correct"),
+    "majority": MAJORITY,
+    "weighed": Policy(rule="dawid_skene", then=THEN),
+    "unanimous": UNANIMOUS,
+}
+#: Who said what, each with a sign: correct, incorrect, cannot tell, an error.
+SIGNS = {"+": "correct", "-": "incorrect", "?": "abstain", "!": "error"}
+WHO = {"n": "numeric", "v": "xverify:v", "j": "judge:j", "ada": "human:ada", "bob": "human:bob"}
+#: policy | who said what | correct | decided by | contested
+DECIDED = """
+rule      | n+           | True  | numeric     | no
+rule      | n-           | False | numeric     | no
+# "cannot tell" is no wrong answer, unless the recipe says so
+rule      | n?           | None  | unreadable  | no
+wrong     | n?           | False | unreadable  | no
+# trap: an error or a verdict that was never filed is not "wrong"
+rule      | n!           | None  | None        | no
+rule      |              | None  | None        | no
+# the verifier is asked only where the rule abstains
+verified  | n- v+        | False | numeric     | contested
+verified  | n? v+        | True  | xverify:v   | no
+# trap: a verifier that has not been asked yet must not read as "unreadable"
+verified  | n?           | None  | None        | no
+verified  | n? v!        | None  | None        | no
+# trap: a rule's error may not be papered over by a later step
+verified  | n! v+        | None  | None        | no
+always    | n+           | True  | numeric     | no
+always    | n- v+        | True  | xverify:v   | contested
+always    | n- v- j+     | True  | judge:j     | contested
+# the last step that said anything decides, not the last step
+always    | n- v? j?     | False | numeric     | no
+# trap: the judge outage after two misses leaves the label open
+always    | n- v- j!     | None  | None        | no
+majority  | n- v+ j+     | True  | majority    | contested
+majority  | n? v+ j-     | None  | None        | contested
+majority  | n+ v+ j!     | None  | None        | no
+unanimous | n+ v? j+     | True  | unanimous   | no
+unanimous | n+ v- j+     | None  | None        | contested
+unanimous | n? v? j?     | None  | unreadable  | no
+weighed   | n+ v+ j+     | True  | dawid_skene | no
+# trap: an outage is no vote
+weighed   | n+ v+ j!     | None  | None        | no
+weighed   | n? v? j?     | None  | unreadable  | no
+# a person decides over everyone, also over an error
+rule      | n+ ada-      | False | human:ada   | contested
+rule      | n! ada+      | True  | human:ada   | no
+rule      | n+ ada- bob+ | None  | None        | contested
+rule      | n+ ada?      | True  | numeric     | no
+"""
 
 
-@pytest.mark.parametrize(
-    ("policy", "rows", "correct", "decided_by", "contested"),
-    [
-        (Policy(), [("numeric", "correct")], True, "numeric", False),
-        (Policy(), [("numeric", "incorrect")], False, "numeric", False),
-        # "cannot tell" is no wrong answer, unless the recipe says so
-        (Policy(), [("numeric", "abstain")], None, "unreadable", False),
-        (WRONG, [("numeric", "abstain")], False, "unreadable", False),
-        # trap: an error or a verdict that was never filed is not "wrong"
-        (Policy(), [("numeric", "error")], None, None, False),
-        (Policy(), [], None, None, False),
-        # the verifier is asked only where the rule abstains
-        (VERIFIED, [("numeric", "incorrect"), ("xverify:v", "correct")], False, "numeric", True),
-        (VERIFIED, [("numeric", "abstain"), ("xverify:v", "correct")], True, "xverify:v", False),
-        # trap: a verifier that has not been asked yet must not read as "unreadable"
-        (VERIFIED, [("numeric", "abstain")], None, None, False),
-        (VERIFIED, [("numeric", "abstain"), ("xverify:v", "error")], None, None, False),
-        # trap: a rule's error may not be papered over by a later step
-        (VERIFIED, [("numeric", "error"), ("xverify:v", "correct")], None, None, False),
-        (ALWAYS, [("numeric", "correct")], True, "numeric", False),
-        (ALWAYS, [("numeric", "incorrect"), ("xverify:v", "correct")], True, "xverify:v", True),
-        (
-            ALWAYS,
-            [("numeric", "incorrect"), ("xverify:v", "incorrect"), ("judge:j", "correct")],
-            True,
-            "judge:j",
-            True,
-        ),
-        # the last step that said anything decides, not the last step
-        (
-            ALWAYS,
-            [("numeric", "incorrect"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
-            False,
-            "numeric",
-            False,
-        ),
-        # trap: the judge outage after two misses leaves the label open
-        (
-            ALWAYS,
-            [("numeric", "incorrect"), ("xverify:v", "incorrect"), ("judge:j", "error")],
-            None,
-            None,
-            False,
-        ),
-        (
-            MAJORITY,
-            [("numeric", "incorrect"), ("xverify:v", "correct"), ("judge:j", "correct")],
-            True,
-            "majority",
-            True,
-        ),
-        (
-            MAJORITY,
-            [("numeric", "abstain"), ("xverify:v", "correct"), ("judge:j", "incorrect")],
-            None,
-            None,
-            True,
-        ),
-        (
-            MAJORITY,
-            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "error")],
-            None,
-            None,
-            False,
-        ),
-        (
-            UNANIMOUS,
-            [("numeric", "correct"), ("xverify:v", "abstain"), ("judge:j", "correct")],
-            True,
-            "unanimous",
-            False,
-        ),
-        (
-            UNANIMOUS,
-            [("numeric", "correct"), ("xverify:v", "incorrect"), ("judge:j", "correct")],
-            None,
-            None,
-            True,
-        ),
-        (
-            UNANIMOUS,
-            [("numeric", "abstain"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
-            None,
-            "unreadable",
-            False,
-        ),
-        (
-            WEIGHED,
-            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "correct")],
-            True,
-            "dawid_skene",
-            False,
-        ),
-        # trap: an outage is no vote
-        (
-            WEIGHED,
-            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "error")],
-            None,
-            None,
-            False,
-        ),
-        (
-            WEIGHED,
-            [("numeric", "abstain"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
-            None,
-            "unreadable",
-            False,
-        ),
-        # a person decides over everyone, also over an error
-        (Policy(), [("numeric", "correct"), ("human:ada", "incorrect")], False, "human:ada", True),
-        (Policy(), [("numeric", "error"), ("human:ada", "correct")], True, "human:ada", False),
-        (
-            Policy(),
-            [("numeric", "correct"), ("human:ada", "incorrect"), ("human:bob", "correct")],
-            None,
-            None,
-            True,
-        ),
-        (Policy(), [("numeric", "correct"), ("human:ada", "abstain")], True, "numeric", False),
-        # an answer given twice, differently, is contested though one rule decided
-        (Policy(), [("numeric", "correct", {"conflict": True})], True, "numeric", True),
-    ],
-)
-def test_policy(
-    policy: Policy,
-    rows: list[tuple[Any, ...]],
-    correct: bool | None,
-    decided_by: str | None,
-    contested: bool,
-) -> None:
-    row = label(policy, *rows)
-    assert (row["correct"], row["decided_by"], row["contested"]) == (correct, decided_by, contested)
-    assert (row["score"] is None) == (correct is None)
+@pytest.mark.parametrize("line", [one for one in DECIDED.split("\n") if one and one[0] != "#"])
+def test_policy(line: str) -> None:
+    policy, said, correct, decided_by, contested = (cell.strip() for cell in line.split("|"))
+    row = label(POLICIES[policy], *((WHO[one[:-1]], SIGNS[one[-1]]) for one in said.split()))
+    assert (str(row["correct"]), str(row["decided_by"])) == (correct, decided_by)
+    assert row["contested"] == (contested == "contested")
+    assert (row["score"] is None) == (correct == "None")
+
+
+def test_an_answer_given_twice_differently_is_contested_though_one_rule_decided() -> None:
+    row = label(Policy(), ("numeric", "correct", {"conflict": True}))
+    assert (row["correct"], row["decided_by"], row["contested"]) == (True, "numeric", True)
 
 
 @pytest.mark.parametrize(("scorer", "asks"), [("em", True), ("f1", True), ("numeric", False)])
