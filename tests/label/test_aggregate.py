@@ -11,65 +11,32 @@ from routeyard.pipelines.label.policies import decide, open_steps
 from routeyard.schemas import QUERIES, RESPONSES, VERDICTS
 from routeyard.schemas.recipe import Label, Policy
 from routeyard.schemas.statuses import ANSWERLESS
-
-RECIPE = {
-    "name": "r",
-    "version": "1.0.0",
-    "sources": [{"name": "s", "path": "s.jsonl", "scorer": "em", "fields": {"question": "q"}}],
-    "pool": {"models": [{"model_id": "m"}]},
-}
+from tests.support.label_tables import answer, question, verdict
 
 
 def queries(*scorers: str, task: str = "t") -> pa.Table:
     return QUERIES.from_rows(
-        {
-            "query_id": f"q{i:020x}",
-            "source": "s",
-            "source_id": str(i),
-            "task": task,
-            "domain": "d",
-            "question": "?",
-            "prompt": "?",
-            "choices": [],
-            "references": ["1"],
-            "scorer": scorer,
-            "metadata": "{}",
-        }
+        question(i, question="?", references=["1"], scorer=scorer, task=task)
         for i, scorer in enumerate(scorers)
     )
 
 
+def without_q(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "q"}
+
+
 def responses(*rows: dict[str, Any]) -> pa.Table:
     return RESPONSES.from_rows(
-        {"model_id": "m", "sample": 0, "text": "x", "status": "ok", "attempts": 1}
-        | {key: value for key, value in row.items() if key != "q"}
-        | {"query_id": f"q{row.get('q', 0):020x}"}
-        for row in rows
+        answer(row.get("q", 0)) | {"text": "x"} | without_q(row) for row in rows
     )
 
 
 def verdicts(*rows: tuple[Any, ...]) -> pa.Table:
     """(scorer, outcome[, more columns]) rows."""
-    built = []
-    for scorer, outcome, *more in rows:
-        extra = dict(more[0]) if more else {}
-        score = {"correct": 1.0, "incorrect": 0.0}.get(outcome)
-        built.append(
-            {
-                "query_id": f"q{extra.pop('q', 0):020x}",
-                "model_id": "m",
-                "sample": 0,
-                "scorer": scorer,
-                "scorer_version": "1",
-                "outcome": outcome,
-                "score": score,
-                "conflict": False,
-                "reason": "",
-                "cost_usd": 0.0,
-            }
-            | extra
-        )
-    return VERDICTS.from_rows(built)
+    return VERDICTS.from_rows(
+        verdict(more.get("q", 0), scorer, outcome, **without_q(more))
+        for scorer, outcome, more in ((*row, {})[:3] for row in rows)
+    )
 
 
 def label(policy: Policy, *rows: tuple[Any, ...], scorer: str = "numeric") -> dict[str, Any]:
@@ -181,26 +148,43 @@ def test_threshold_of_a_task_reads_the_graded_score() -> None:
     assert (strict["correct"], strict["score"]) == (False, 0.4)
 
 
-def test_several_samples_give_the_mean() -> None:
-    texts = responses(
-        *({"sample": i} for i in range(4)), {"sample": 4, "status": "error", "text": None}
-    )
-    filed = verdicts(
-        ("numeric", "correct", {"sample": 0}),
-        ("numeric", "correct", {"sample": 1}),
-        ("numeric", "abstain", {"sample": 2}),
-        ("numeric", "error", {"sample": 3}),
-    )
-    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
-    # what nobody could read enters neither numerator nor denominator: n_samples says so
-    assert (row["score"], row["n_samples"], row["decided_by"]) == (1.0, 2, "numeric")
-    wrong = Label(default=WRONG)
-    (row,) = decide(queries("numeric"), texts, filed, policy=wrong).to_pylist()
-    # the scorer's error and the failed call enter neither numerator nor denominator
-    assert (row["score"], row["n_samples"]) == (2 / 3, 3)
-    assert (row["correct"], row["decided_by"]) == (True, "numeric+unreadable")
-    strict = Label(tasks={"t": Policy(threshold=0.7, unreadable="incorrect")})
-    assert decide(queries("numeric"), texts, filed, policy=strict)["correct"].to_pylist() == [False]
+@pytest.mark.parametrize(
+    ("policy", "samples", "score", "correct", "n", "by"),
+    [
+        # what nobody could read enters neither numerator nor denominator: n_samples says so
+        (Policy(), "n+ | n+ | n? | n! | failed", 1.0, True, 2, "numeric"),
+        # the scorer's error and the failed call do neither, where the unreadable is wrong
+        (WRONG, "n+ | n+ | n? | n! | failed", 2 / 3, True, 3, "numeric+unreadable"),
+        (WRONG.model_copy(update={"threshold": 0.7}), "n+ | n+ | n?", 2 / 3, False, 3,
+         "numeric+unreadable"),
+        # half is no right answer, and all deciders are named in order
+        (Policy(), "n+ | n+ ada-", 0.5, False, 2, "human:ada+numeric"),
+        # the highest threshold of those who decided holds for the mean
+        (Policy(threshold=0.75, unreadable="incorrect"), "n? | n+ | n+ | n+", 0.75, True, 4,
+         "numeric+unreadable"),
+        (Policy(threshold=0.76, unreadable="incorrect"), "n? | n+ | n+ | n+", 0.75, False, 4,
+         "numeric+unreadable"),
+        (Policy(threshold=1.0), "n+ | n+", 1.0, True, 2, "numeric"),
+        # trap: people set no threshold, and none is not a threshold of nought
+        (Policy(), "ada- | ada-", 0.0, False, 2, "human:ada"),
+        (Policy(), "ada+ | ada-", 0.5, False, 2, "human:ada"),
+    ],
+)  # fmt: skip
+def test_several_samples_give_the_mean(
+    policy: Policy, samples: str, score: float, correct: bool, n: int, by: str
+) -> None:
+    rows, said = [], []
+    for sample, told in enumerate(samples.split(" | ")):
+        failed = {"status": "error", "text": None} if told == "failed" else {}
+        rows.append({"sample": sample} | failed)
+        heard = told.split() if not failed else []
+        said += [(WHO[one[:-1]], SIGNS[one[-1]], {"sample": sample}) for one in heard]
+    for policies in (Label(default=policy), Label(tasks={"t": policy})):
+        made = decide(queries("numeric"), responses(*rows), verdicts(*said), policy=policies)
+        (row,) = made.to_pylist()
+        assert (row["score"], row["correct"], row["n_samples"]) == (score, correct, n)
+        assert row["decided_by"] == by
+        assert row["contested"] == ("ada" in samples and "n" in samples)
 
 
 @pytest.mark.parametrize(
@@ -400,27 +384,6 @@ def test_two_people_of_three_decide_and_the_first_of_them_is_named() -> None:
     assert row["contested"]
 
 
-def test_half_of_the_samples_right_is_no_right_answer_and_all_deciders_are_named_in_order() -> None:
-    texts = responses({"sample": 0}, {"sample": 1})
-    filed = verdicts(
-        ("numeric", "correct", {"sample": 0}),
-        ("numeric", "correct", {"sample": 1}),
-        ("human:ada", "incorrect", {"sample": 1}),
-    )
-    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
-    assert (row["score"], row["correct"], row["n_samples"]) == (0.5, False, 2)
-    assert (row["decided_by"], row["contested"]) == ("human:ada+numeric", True)
-
-
-def test_the_highest_threshold_of_those_who_decided_holds_for_the_mean() -> None:
-    texts = responses(*({"sample": i} for i in range(4)))
-    filed = verdicts(*(("numeric", "correct" if i else "abstain", {"sample": i}) for i in range(4)))
-    for threshold, correct in ((0.75, True), (0.76, False)):
-        policy = Label(default=Policy(threshold=threshold, unreadable="incorrect"))
-        (row,) = decide(queries("numeric"), texts, filed, policy=policy).to_pylist()
-        assert (row["score"], row["correct"]) == (0.75, correct)
-
-
 def test_votes_of_one_response_do_not_count_for_another() -> None:
     said = {0: ("correct", "incorrect", "correct"), 1: ("incorrect", "incorrect", "correct")}
     said[2] = ("abstain", "correct", "abstain")
@@ -446,27 +409,6 @@ def test_the_verifiers_and_judges_of_a_recipe_are_wanted_before_any_has_spoken()
     )
     left = open_steps(queries("numeric"), responses({}), verdicts(), policy=policy)
     assert {*left} == {"numeric", "xverify:v", "judge:j"}
-
-
-def test_samples_that_people_decided_need_more_than_half_of_them_right() -> None:
-    # trap: people set no threshold, and none is not a threshold of nought
-    texts = responses({"sample": 0}, {"sample": 1})
-    filed = verdicts(*(("human:ada", "incorrect", {"sample": i}) for i in range(2)))
-    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
-    assert (row["score"], row["correct"]) == (0.0, False)
-    one = verdicts(
-        *(("human:ada", said, {"sample": i}) for i, said in enumerate(("correct", "incorrect")))
-    )
-    (row,) = decide(queries("numeric"), texts, one).to_pylist()
-    assert (row["score"], row["correct"]) == (0.5, False)
-
-
-def test_a_stated_threshold_that_all_samples_reach_is_reached() -> None:
-    texts = responses({"sample": 0}, {"sample": 1})
-    filed = verdicts(*(("numeric", "correct", {"sample": i}) for i in range(2)))
-    every = Label(default=Policy(threshold=1.0))
-    (row,) = decide(queries("numeric"), texts, filed, policy=every).to_pylist()
-    assert (row["score"], row["correct"]) == (1.0, True)
 
 
 def test_the_threshold_of_a_task_holds_for_the_mean_of_votes() -> None:
