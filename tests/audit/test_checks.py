@@ -311,7 +311,7 @@ DEFECTS: list[list[Defect]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", some(range(6), 3))
+@pytest.mark.parametrize("seed", some(range(5), 4))
 @pytest.mark.parametrize("make", [honest, large])
 def test_an_honest_recording_is_clean(make: Callable[[int], Columns], seed: int) -> None:
     found = audited(make(seed))
@@ -434,10 +434,8 @@ def test_arms_that_differ_in_their_words_alone_are_seen_to_change_places() -> No
             text=[f"{way} item {k % 60}: {k % 7}." for k in range(len(mine))],
             completion_tokens=50.0, cost_usd=1e-4)  # fmt: skip
     assert "arms_swapped" not in kinds(audited(columns))
-    for suite in ("algebra", "drama"):
-        exchange(columns, "copper", "delta", suite)
-        assert kinds(audited(columns))["arms_swapped"] == {f"copper and delta on {suite}"}
-        exchange(columns, "copper", "delta", suite)
+    exchange(columns, "copper", "delta", "drama")
+    assert kinds(audited(columns))["arms_swapped"] == {"copper and delta on drama"}
 
 
 def _of_families(seed: int = 0) -> Columns:
@@ -465,27 +463,19 @@ def test_scores_alone_tell_that_two_arms_changed_places(seed: int) -> None:
     assert kinds(audited(columns))["arms_swapped"] == {"family1-5 and family2-6 on suite 3"}
 
 
-def test_what_a_limit_stopped_is_noted_with_both_rankings() -> None:
+def test_notes_and_many_findings_of_one_cause_which_are_one_finding_with_its_parts() -> None:
     columns = honest()
     put(columns, of(columns, "delta")[::3], status="max_steps", score=0.0)
-    one = next(f for f in audited(columns).findings if f.kind == "stopped_at_limit")
-    assert (one.about, one.severity) == ("delta", "note")
-    assert "accuracy" in one.effect
-
-
-def test_prompts_that_open_with_worked_examples_are_noted() -> None:
-    columns = honest()
     here = columns["suite"] == "chess"
     put(columns, here, prompt=["Q: 2 + 2? A: 4\n" * 20 + text for text in columns["prompt"][here]])
-    found = [one for one in audited(columns).findings if one.kind == "same_opening"]
-    assert [(one.about, one.severity) for one in found] == [("chess", "note")]
-    assert "open with the same 3" in found[0].says
-
-
-def test_many_findings_of_one_cause_are_one_finding_with_its_parts() -> None:
-    columns = honest()
     cut(columns)  # the texts of all six arms
-    one = next(f for f in audited(columns).findings if f.kind == "texts_cut")
+    by_kind = {one.kind: one for one in audited(columns).findings}
+    stopped, opening = by_kind["stopped_at_limit"], by_kind["same_opening"]
+    assert (stopped.about, stopped.severity) == ("delta", "note")
+    assert "accuracy" in stopped.effect  # both rankings
+    assert (opening.about, opening.severity) == ("chess", "note")
+    assert "open with the same 3" in opening.says
+    one = by_kind["texts_cut"]
     assert {part["about"] for part in one.parts} == set(columns["arm"])
     assert one.count == sum(part["count"] for part in one.parts)
     assert "and 3 more" in one.says
@@ -501,8 +491,7 @@ def test_one_cause_of_many_arms_is_mended_for_all_of_them() -> None:
 
 def test_a_price_that_is_stated_as_0_stays_free() -> None:
     columns = honest()
-    columns["cost_usd"][of(columns, "birch")] = 0.0
-    assert "birch" in kinds(audited(columns))["zero_cost"]
+    columns["cost_usd"][of(columns, "birch")] = 0.0  # else `zero_cost`, as above
     assert audited(columns, free=["birch"]).verdict == "clean"
 
 
