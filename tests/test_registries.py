@@ -184,6 +184,7 @@ def is_tested(kind: str, name: str, target: str) -> bool:
         [
             re.escape(module) + r"\b",
             rf"""import(?:ed)?\(["']{name}["']|["']import["'], ["']{name}["']""",  # an import run
+            rf'^    importer: "{name}"$',  # a case of one
             rf"import .*\b{leaf}\b",
             rf"\A\w+_{name}$",  # a file of cases
             rf"\b{leaf}\.{attribute}",

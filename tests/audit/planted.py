@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,9 +48,12 @@ def honest(seed: int = 0) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def of(columns: Columns, arm: str, suite: str | None = None) -> np.ndarray:
-    here = columns["arm"] == arm
-    return np.flatnonzero(here if suite is None else here & (columns["suite"] == suite))
+def of(columns: Columns, arm: str | None = None, suite: str | None = None) -> np.ndarray:
+    """Rows of an arm, of a suite, or of an arm on a suite."""
+    here = np.ones(len(columns["arm"]), bool)
+    for name, value in (("arm", arm), ("suite", suite)):
+        here &= value is None or columns[name] == value
+    return np.flatnonzero(here)
 
 
 def large(seed: int = 0) -> Columns:
@@ -87,13 +89,3 @@ def kinds(found: RecordingAudit) -> dict[str, set[str]]:
             whom = [str(part["about"]) for part in one.parts] or [one.about]
             told.setdefault(one.kind, set()).update(whom)
     return told
-
-
-def planted(plant: Callable[[Columns], None], kind: str, about: str, says: str) -> RecordingAudit:
-    """The audit of a large recording with a defect, which it has to name."""
-    columns = large()
-    plant(columns)
-    found = audited(columns)
-    assert any(about in one for one in kinds(found).get(kind, set())), kinds(found)
-    assert says in " ".join(one.says for one in found.findings if one.kind == kind)
-    return found

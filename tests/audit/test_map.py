@@ -41,8 +41,9 @@ def write(path: Path, names: tuple[str, ...], sign: str = ",") -> Path:
     return path
 
 
-@pytest.mark.parametrize("names", NAMES)
-@pytest.mark.parametrize("sign", [",", "\t"])
+@pytest.mark.parametrize(
+    ("names", "sign"), [(names, ",\t"[k % 2]) for k, names in enumerate(NAMES)]
+)
 def test_columns_in_any_language_are_read_as_they_are_named(
     tmp_path: Path, names: tuple[str, ...], sign: str
 ) -> None:

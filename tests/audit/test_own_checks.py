@@ -89,7 +89,7 @@ def test_a_check_without_its_columns_is_not_run(tmp_path: Path, results: Path) -
 def test_a_check_that_does_anything_else_is_stopped(
     tmp_path: Path, results: Path, sql: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own._WORKER, "limits", replace(own.LIMITS, cpu_s=2.0))
+    monkeypatch.setattr(own._WORKER, "limits", replace(own.LIMITS, cpu_s=0.6))
     head = CHECK.rpartition("SELECT")[0]
     folder = check(tmp_path / "mine", head + sql)
     with pytest.raises(BadInput, match=says) as caught:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,7 @@ def honest(seed: int = 5, questions: int = 150) -> list[Row]:
     return rows
 
 
-def findings(path: Path, rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
-    """Kind → what each finding of it is about and says, of a file with these rows."""
-    rows = list(rows)
+def write(path: Path, rows: list[Row]) -> Path:
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     else:
@@ -61,17 +59,24 @@ def findings(path: Path, rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
             )
             writer.writeheader()
             writer.writerows(rows)
-    page = audit_path(path)
+    return path
+
+
+def findings(path: Path, rows: list[Row]) -> dict[str, tuple[str, ...]]:
+    """Kind → what each finding of it is about and says, of a file with these rows."""
+    page = audit_path(write(path, rows))
     kinds: dict[str, tuple[str, ...]] = {}
     for item in page.findings:
         kinds[item.kind] = (*kinds.get(item.kind, ()), f"{item.about}: {item.says}; {item.effect}")
     return kinds
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".tsv"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "suffix"), [(0, ".csv"), (1, ".jsonl"), (2, ".tsv"), (3, ".csv")])
 def test_honest_columns_are_no_finding(tmp_path: Path, suffix: str, seed: int) -> None:
-    found = findings(tmp_path / f"honest{suffix}", honest(seed))
+    rows = honest(seed)
+    for row in rows:
+        row["outcome_word"] = "good" if row["score"] else "bad"  # repeats the score
+    found = findings(tmp_path / f"honest{suffix}", rows)
     assert not NEW & found.keys(), found
 
 
@@ -93,21 +98,20 @@ FLAGS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-@pytest.mark.parametrize("name", FLAGS)
-def test_a_value_under_which_nothing_is_right_is_named(
-    tmp_path: Path, name: str, suffix: str
-) -> None:
-    """35 % of one arm were never graded and count as wrong."""
-    random = np.random.default_rng(len(name))
-    graded, not_graded = FLAGS[name]
+@pytest.mark.parametrize("first", range(0, len(FLAGS), 2))
+def test_a_value_under_which_nothing_is_right_is_named(tmp_path: Path, first: int) -> None:
+    """35 % of one arm were never graded and count as wrong; of another arm for each column."""
+    random = np.random.default_rng(first)
+    of_arm = dict(zip(list(FLAGS)[first : first + 2], list(ARMS)[1:], strict=False))
     rows = honest()
     for row in rows:
-        lost = random.random() < (0.35 if row["model"] == "elm-mid" else 0.02)
-        row[name] = not_graded if lost else graded
-        row["score"] = 0 if lost else row["score"]
-    found = findings(tmp_path / f"flags{suffix}", rows)
-    assert any(says.startswith(name) and "elm-mid" in says for says in found["never_right"]), found
+        for name, arm in of_arm.items():
+            lost = random.random() < (0.35 if row["model"] == arm else 0.02)
+            row[name] = FLAGS[name][lost]
+            row["score"] = 0 if lost else row["score"]
+    found = findings(tmp_path / f"flags{('.csv', '.jsonl')[first // 2 % 2]}", rows)
+    for name, arm in of_arm.items():
+        assert any(says.startswith(name) and arm in says for says in found["never_right"]), found
     assert not (NEW - {"never_right"}) & found.keys()
 
 
@@ -121,18 +125,19 @@ def test_a_flag_on_a_third_of_all_rows_is_a_doubt_and_the_ranking_is_told(tmp_pa
     assert "oak-large: accuracy" in says
 
 
-@pytest.mark.parametrize("name", ["refused", "abstained", "hit_max_steps", "format_followed"])
-def test_a_flag_of_how_the_model_itself_ended_is_noted_alone(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("names", [("refused", "hit_max_steps"), ("abstained", "format_followed")])
+def test_a_flag_of_how_the_model_itself_ended_is_noted_alone(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
     """A refusal is wrong, and one model refuses more often than another."""
     random = np.random.default_rng(3)
     rows = honest()
     for row in rows:
-        row[name] = bool(random.random() < (0.3 if row["model"] == "elm-mid" else 0.02))
-        row["score"] = 0 if row[name] else row["score"]
-    path = tmp_path / "ended.jsonl"
-    findings(path, rows)
-    severities = {f.severity for f in audit_path(path).findings if f.kind in NEW}
-    assert severities <= {"note"}
+        for name, arm in zip(names, ("elm-mid", "fir-mini"), strict=True):
+            row[name] = bool(random.random() < (0.3 if row["model"] == arm else 0.02))
+            row["score"] = 0 if row[name] else row["score"]
+    page = audit_path(write(tmp_path / "ended.jsonl", rows))
+    assert {f.severity for f in page.findings if f.kind in NEW} <= {"note"}
 
 
 def test_the_line_that_a_finding_prints_leaves_its_rows_out(tmp_path: Path, call: Call) -> None:
@@ -152,17 +157,20 @@ def test_the_line_that_a_finding_prints_leaves_its_rows_out(tmp_path: Path, call
     assert "ungraded_as_wrong" in {item["kind"] for item in mended["findings"]}
 
 
-def test_a_column_that_repeats_the_score_is_none(tmp_path: Path) -> None:
-    rows = [row | {"outcome_word": "good" if row["score"] else "bad"} for row in honest()]
-    assert not NEW & findings(tmp_path / "repeats.csv", rows).keys()
-
-
-@pytest.mark.parametrize("name", ["source_model", "run_of", "modèle d'origine", "producer"])
-def test_rows_whose_column_names_another_arm(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("source_model", "{}"),  # a role: the model that served
+        ("run_of", "{}"),
+        ("modèle d'origine", "acme/{}-2024-08-06"),
+        ("producer", "{}@20240806"),
+    ],
+)
+def test_rows_whose_column_names_another_arm(tmp_path: Path, name: str, written: str) -> None:
     rows = honest()
     for number, row in enumerate(rows):
         foreign = row["model"] == "fir-mini" and number % 8 < 3
-        row[name] = "oak-large" if foreign else row["model"]
+        row[name] = written.format("oak-large" if foreign else row["model"])
     found = findings(tmp_path / "foreign.jsonl", rows)
     (says,) = found.get("other_arm_named") or found["foreign_rows"]
     assert says.startswith("fir-mini")
@@ -170,38 +178,27 @@ def test_rows_whose_column_names_another_arm(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "measure"),
+    ("of_score", "of_usage", "measure"),
     [
-        ("score_contradicted", "is_correct", "score"),
-        ("score_contradicted", "verdict", "score"),
-        ("score_contradicted", "final_label", "score"),
-        ("usage_contradicted", "billed_dollars_x", "cost"),
-        ("usage_contradicted", "n_out", "completion_tokens"),
+        ("is_correct", "billed_dollars_x", "cost"),
+        ("verdict", "n_out", "completion_tokens"),
+        ("final_label", "outcome", "score"),  # on another scale
     ],
 )
 def test_a_column_that_equals_a_figure_but_in_some_rows(
-    tmp_path: Path, kind: str, name: str, measure: str
+    tmp_path: Path, of_score: str, of_usage: str, measure: str
 ) -> None:
     rows = honest()
     for number, row in enumerate(rows):
         odd = number % 50 == 7
-        row[name] = (
-            row[measure]
-            if not odd
-            else (1 - row["score"] if measure == "score" else 3 * row[measure])
-        )
+        row[of_score] = 1 - row["score"] if odd else row["score"]
+        row[of_usage] = row[measure] * (3 if odd else 1)
+        if measure == "score":
+            row[of_usage] = 100 * (row["score"] if number % 40 else 1 - row["score"])
     found = findings(tmp_path / "contradicts.csv", rows)
-    assert kind in found, found
-    assert repr(name) in found[kind][0]
-
-
-def test_a_verdict_on_another_scale_that_differs_in_some_rows(tmp_path: Path) -> None:
-    rows = [
-        row | {"outcome": 100 * (row["score"] if number % 40 else 1 - row["score"])}
-        for number, row in enumerate(honest())
-    ]
-    found = findings(tmp_path / "hundred.csv", rows)
-    assert "'outcome'" in found["score_contradicted"][0], found
+    of_figure = "score_contradicted" if measure == "score" else "usage_contradicted"
+    assert any(repr(of_score) in says for says in found["score_contradicted"]), found
+    assert any(repr(of_usage) in says for says in found[of_figure]), found
 
 
 def test_two_metrics_of_an_answer_are_two_scores(tmp_path: Path) -> None:
@@ -214,70 +211,42 @@ def test_two_metrics_of_an_answer_are_two_scores(tmp_path: Path) -> None:
     assert not NEW & findings(tmp_path / "metrics.csv", rows).keys()
 
 
-@pytest.mark.parametrize("name", ["acme/{}-2024-08-06", "{}@20240806", "{}"])
-def test_another_arm_is_known_by_its_providers_spelling(tmp_path: Path, name: str) -> None:
-    rows = honest()
-    for number, row in enumerate(rows):
-        foreign = row["model"] == "fir-mini" and number % 8 < 3
-        row["made_by"] = name.format("oak-large" if foreign else row["model"])
-    (says,) = findings(tmp_path / "spelled.jsonl", rows)["other_arm_named"]
-    assert "oak-large" in says
-
-
-@pytest.mark.parametrize(
-    ("name", "severity"), [("o1.preview", "doubt"), ("o1_preview", "doubt"), ("zog", "note")]
-)
-def test_a_column_beside_those_of_models_is_asked_about(
-    tmp_path: Path, name: str, severity: str
-) -> None:
+def test_a_column_beside_those_of_models_is_asked_about(tmp_path: Path) -> None:
+    severities = {"o1.preview": "doubt", "o1_preview": "doubt", "zog": "note"}
     random = np.random.default_rng(1)
     path = tmp_path / "wide.csv"
-    head = ["id", "gpt-4o", "claude-3.5-sonnet", name]
-    lines = [[f"q{q}", *map(str, random.integers(0, 2, 3))] for q in range(60)]
+    head = ["id", "gpt-4o", "claude-3.5-sonnet", *severities]
+    lines = [[f"q{q}", *map(str, random.integers(0, 2, 5))] for q in range(60)]
     path.write_text("".join(",".join(line) + "\n" for line in [head, *lines]))
-    asked = [f for f in audit_path(path).findings if repr(name) in f.says]
-    assert [f.severity for f in asked] == [severity]
-    models = "gpt-4o,claude-3.5-sonnet," + name
-    assert audit_path(path, {"models": models}).looked_at["arms"] == 3
+    found = audit_path(path).findings
+    for name, severity in severities.items():
+        assert [f.severity for f in found if repr(name) in f.says] == [severity], found
+    models = ",".join(head[1:])
+    assert audit_path(path, {"models": models}).looked_at["arms"] == 5
 
 
-def _constant(row: Row, random: np.random.Generator) -> None:
-    row["prompt_tokens"] = 40
+#: Column → counts that nobody measured.
+INVENTED: list[tuple[str, Callable[[Row, np.random.Generator], int]]] = [
+    ("prompt_tokens", lambda row, random: 40),
+    ("prompt_tokens", lambda row, random: 40 if random.random() < 0.8 else row["prompt_tokens"]),
+    ("prompt_tokens", lambda row, random: int(random.integers(20, 160))),
+    ("completion_tokens", lambda row, random: 128),
+    ("completion_tokens", lambda row, random: int(random.integers(5, 80))),
+    ("prompt_tokens", lambda row, random: 50 + int(row["question_id"][1:]) * 37 % 90),
+]
 
 
-def _mostly(row: Row, random: np.random.Generator) -> None:
-    row["prompt_tokens"] = 40 if random.random() < 0.8 else row["prompt_tokens"]
-
-
-def _drawn(row: Row, random: np.random.Generator) -> None:
-    row["prompt_tokens"] = int(random.integers(20, 160))
-
-
-def _answers(row: Row, random: np.random.Generator) -> None:
-    row["completion_tokens"] = 128
-
-
-def _drawn_answers(row: Row, random: np.random.Generator) -> None:
-    row["completion_tokens"] = int(random.integers(5, 80))
-
-
-def _of_the_id(row: Row, random: np.random.Generator) -> None:
-    row["prompt_tokens"] = 50 + int(row["question_id"][1:]) * 37 % 90
-
-
-@pytest.mark.parametrize(
-    "invent", [_constant, _mostly, _drawn, _answers, _drawn_answers, _of_the_id]
-)
+@pytest.mark.parametrize(("column", "invent"), INVENTED)
 def test_invented_counts_are_named_with_their_arm(
-    tmp_path: Path, invent: Callable[[Row, np.random.Generator], None]
+    tmp_path: Path, column: str, invent: Callable[[Row, np.random.Generator], int]
 ) -> None:
     random = np.random.default_rng(9)
     rows = honest()
     for row in rows:
         if row["model"] == "ash-nano":
-            invent(row, random)
-    found = findings(tmp_path / "metering.csv", rows)
-    assert [says.partition(":")[0] for says in found["tokens_unlike_texts"]] == ["ash-nano"], found
+            row[column] = invent(row, random)
     two = [row for row in rows if row["model"] in ("ash-nano", "oak-large")]
-    found = findings(tmp_path / "two.csv", two)
-    assert [says.partition(":")[0] for says in found["tokens_unlike_texts"]] == ["ash-nano"], found
+    for some in (rows, two):
+        found = findings(tmp_path / "metering.csv", some)
+        named = [says.partition(":")[0] for says in found["tokens_unlike_texts"]]
+        assert named == ["ash-nano"], found

@@ -6,48 +6,44 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.write import run_import
 from routeyard.pipelines.label.scorers import SCORERS
 from tests.faults.attacks import Row
+from tests.ingest.importers import made
 from tests.ingest.importers import test_importers as layouts
-from tests.ingest.importers import test_layouts as other_layouts
 from tests.ingest.importers import test_swe_agents as swe_agents
 from tests.ingest.importers import test_trajectories as trajectories
+from tests.ingest.importers.made import write_case
 
 Rows = Callable[[str], Row]
 Size = Callable[[int, int], int]
-#: Importer → the test that writes a small source in its true layout.
-LAYOUTS: dict[str, Callable[..., None]] = {
-    "alpaca_eval": layouts.test_alpaca_eval,
-    "embedllm": layouts.test_embedllm_keeps_conflicting_repeats_as_samples,
-    "helm": other_layouts.test_helm_takes_the_metric_and_not_the_request_that_succeeded,
-    "inspect": layouts.test_inspect,
-    "llmrouterbench": layouts.test_llmrouterbench_takes_identity_from_the_header,
-    "lm_eval": layouts.test_lm_eval,
-    "mint": trajectories.test_mint,
-    "mixinstruct": layouts.test_mixinstruct,
-    "mixinstruct_bartscore": layouts.test_mixinstruct,
-    "mmlu_pro": layouts.test_mmlu_pro_respects_the_letter_a_run_was_graded_against,
-    "otel": trajectories.test_opentelemetry,
-    "routellm": layouts.test_routellm,
-    "routerarena": layouts.test_routerarena,
-    "routerbench": layouts.test_routerbench,
-    "routereval": layouts.test_routereval,
-    "sprout": layouts.test_sprout,
-    "ulab": layouts.test_ulab_error_texts_are_missing_answers,
-    "zeroeval": layouts.test_zeroeval,
+#: Importer → what writes a small source in its true layout.
+LAYOUTS: dict[str, Callable[[Path], Path]] = {
+    "routellm": layouts.routellm,
+    "routerbench": lambda folder: layouts.bench(folder / "routerbench_0shot.pkl"),
+    "routereval": layouts.routereval,
+} | {
+    case["importer"]: partial(write_case, name)
+    for name, case in made.LAYOUTS["cases"].items()
+    if "left_out" in case or case["importer"] not in ("helm", "inspect")
+}
+LAYOUTS["inspect"] = partial(write_case, "inspect, a log as a zip")
+#: Importer → the test that writes one and imports it.
+WRITTEN_BY: dict[str, Callable[[Path], None]] = {
     "mini_swe_agent": swe_agents.test_mini_swe_agent_with_the_harness_report,
+    "mint": trajectories.test_mint,
     "openhands": swe_agents.test_openhands,
+    "otel": trajectories.test_opentelemetry,
     "tau_bench": trajectories.test_tau_bench,
     "twin_router_bench": trajectories.test_twin_router_bench,
 }
-#: Its two forms take one more argument.
-_MORE: dict[str, tuple[Any, ...]] = {"inspect": (".eval",), "routerbench": ("object",)}
 
 
 def fuzz(reader: str, count: int, folder: Path, found: Row) -> None:
@@ -76,10 +72,10 @@ def fuzz(reader: str, count: int, folder: Path, found: Row) -> None:
 
 
 def test_every_reader_is_fuzzed() -> None:
-    assert set(LAYOUTS) == set(IMPORTERS.builtin)
+    assert {*LAYOUTS, *WRITTEN_BY} == set(IMPORTERS.builtin)
 
 
-@pytest.mark.parametrize("name", sorted(LAYOUTS))
+@pytest.mark.parametrize("name", sorted({*LAYOUTS, *WRITTEN_BY}))
 def test_importers(
     name: str,
     tmp_path: Path,
@@ -90,21 +86,24 @@ def test_importers(
 ) -> None:
     if not full and name != "inspect":
         pytest.skip("in the full suite; one stands for the others here")
+    source = tmp_path / "source"
+    source.mkdir()
     taken: list[Path] = []
-    plain = layouts.run_import
 
     def spy(importer: Any, path: Path, target: Path) -> Any:
         if importer.name == name and not taken:
             taken.append(path)
-        return plain(importer, path, target)
+        return run_import(importer, path, target)
 
-    monkeypatch.setitem(LAYOUTS[name].__globals__, "run_import", spy)
-    source = tmp_path / "source"
-    source.mkdir()
-    LAYOUTS[name](source, *_MORE.get(name, ()))
+    if name in LAYOUTS:
+        taken.append(LAYOUTS[name](source))
+    else:
+        test = WRITTEN_BY[name]
+        monkeypatch.setitem(test.__globals__, "run_import", spy)
+        test(source)
     # What the test imported beside its source is no part of it.
-    for made in ("yard", "other", "imports"):
-        subprocess.run(["rm", "-rf", str(source / made)], check=True)
+    for beside in ("yard", "other", "imports"):
+        subprocess.run(["rm", "-rf", str(source / beside)], check=True)
     (source / ".path").write_text(str(taken[0].relative_to(source)))
     fuzz(f"importer:{name}", size(60, 10_000), source, row("fuzzed importers"))
 

@@ -6,20 +6,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from routeyard.pipelines.collect.plan import ModelPrompts
 from routeyard.pipelines.common.errors import RecipeError, RecordedError, SourceError
 from routeyard.pipelines.common.mapping import compile_field, expression, text_of
-from routeyard.pipelines.ingest.importers import IMPORTERS
-from routeyard.pipelines.ingest.importers.write import run_import
 from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Model
 from tests.collect.test_collect import queries as asked_queries
 from tests.collect.test_recorded import row as recorded_row
 from tests.collect.test_recorded import run as recorded
-from tests.ingest.importers.test_importers import _json
 from tests.ingest.test_listed import queries
 
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
@@ -145,31 +141,3 @@ def test_bytes_are_texts_where_they_are_utf_8(tmp_path: Path) -> None:
     assert "no UTF-8" in str(caught.value)
     with pytest.raises(SourceError, match=r"entry 1 of the 2 .* is bytes"):
         queries(tmp_path, "z.parquet", latin | {"q": "?"}, choices="opts", references="gold")
-
-
-def test_an_output_that_is_null_is_no_empty_answer(tmp_path: Path) -> None:
-    row = {
-        "instruction": "write",
-        "output_1": "ref",
-        "generator_1": "gpt4",
-        "output_2": None,
-        "generator_2": "claude",
-        "preference": 1.75,
-    }
-    _json(tmp_path / "results/claude/weighted/annotations.json", [row])
-    mix = {
-        "id": "a/1",
-        "instruction": "say hi",
-        "input": "",
-        "output": "hi",
-        "candidates": [{"model": "m", "text": None, "scores": {"bertscore": 0.75}}],
-    }
-    _json(tmp_path / "mix/test_data_prepared.json", [mix])
-    for name, path in (
-        ("alpaca_eval", "results"),
-        ("mixinstruct", "mix/test_data_prepared.json"),
-    ):
-        done = run_import(IMPORTERS.get(name), tmp_path / path, tmp_path / "imports" / name)
-        (answer,) = pa.parquet.read_table(done.folder / "responses.parquet").to_pylist()
-        assert answer["text"] is None, name
-        assert answer["score"] is not None

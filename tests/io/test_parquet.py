@@ -19,7 +19,7 @@ from routeyard.pipelines.common.isolation import parquet_file
 from routeyard.pipelines.common.untrusted import RELEASED, bounded
 from tests.isolation import in_child
 
-MANY, LONG = 2_000, "z" * 20_000
+MANY, LONG = 2_000, "z" * 2_000
 
 
 def same(text: str = LONG, count: int = MANY) -> pa.Array:
@@ -30,7 +30,7 @@ def plain(**more: Any) -> dict[str, Any]:
     return {"use_dictionary": False, "compression": "zstd", **more}
 
 
-#: name: (columns, how they are written). Each comes to 40 MB, from at most 20 kB.
+#: name: (columns, how they are written). Each comes to 4 MB, from at most 19 kB.
 BOMBS: dict[str, tuple[Callable[[], dict[str, Any]], dict[str, Any]]] = {
     "a text that rows point to": (lambda: {"a": same()}, {}),
     "the same within lists": (
@@ -60,12 +60,12 @@ BOMBS: dict[str, tuple[Callable[[], dict[str, Any]], dict[str, Any]]] = {
         {"data_page_version": "2.0", "compression": "gzip"},
     ),
     "numbers that are all alike": (
-        lambda: {"a": np.zeros(5_000_000)},
-        {"compression": "brotli", "row_group_size": 5_000_000},
+        lambda: {"a": np.zeros(500_000)},
+        {"compression": "brotli", "row_group_size": 500_000},
     ),
-    "nothing, five million times": (
-        lambda: {"a": pa.nulls(5_000_000, pa.int64())},
-        {"compression": "zstd", "row_group_size": 5_000_000},
+    "nothing, half a million times": (
+        lambda: {"a": pa.nulls(500_000, pa.int64())},
+        {"compression": "zstd", "row_group_size": 500_000},
     ),
 }
 
@@ -82,14 +82,14 @@ def test_what_unfolds_to_more_than_a_person_writes_is_refused(
 ) -> None:
     # 462 bytes held 900 MB, and a source's reader, `verify` and `evaluate` took them all.
     path = bomb(tmp_path / "rows.parquet", name)
-    monkeypatch.setattr(untrusted, "ANYWAY", 38_000_000)
-    assert path.stat().st_size * untrusted.MAX_RATIO < 38_000_000
+    monkeypatch.setattr(untrusted, "ANYWAY", 3_800_000)
+    assert path.stat().st_size * untrusted.MAX_RATIO < 3_800_000
     before = pa.total_allocated_bytes()
-    with pytest.raises(SourceError, match="unfolds to more than 38,000,000 bytes") as caught:
+    with pytest.raises(SourceError, match="unfolds to more than 3,800,000 bytes") as caught:
         list(files.rows(path))
     assert caught.value.next_step
     assert pa.total_allocated_bytes() - before < 1_000_000
-    monkeypatch.setattr(untrusted, "ANYWAY", 90_000_000)
+    monkeypatch.setattr(untrusted, "ANYWAY", 9_000_000)
     assert bounded(path) == path
 
 
@@ -101,7 +101,7 @@ def test_lengths_that_pages_leave_open_are_added_up(
     column = pa.DictionaryArray.from_arrays(rows, pa.array([LONG, "a"]))
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"a": column, "b": [LONG] * 5_010}), path, store_schema=False)
-    for least, fits in ((50_000, False), (150_000_000, True)):
+    for least, fits in ((5_000, False), (15_000_000, True)):
         monkeypatch.setattr(untrusted, "ANYWAY", least)
         if fits:
             assert bounded(path, 1)
@@ -109,8 +109,8 @@ def test_lengths_that_pages_leave_open_are_added_up(
             with pytest.raises(SourceError, match="unfolds"):
                 bounded(path, 1)
     pq.write_table(pa.table({"a": column}), path, store_schema=False)
-    # Of 3 × 20,000 + 5,000 bytes of text, and 4 for each position.
-    assert parquet_file.size(str(path), 1 << 20) == 3 * 20_000 + 5_000 + 4 * 5_010
+    # Of 3 × 2,000 + 5,000 bytes of text, and 4 for each position.
+    assert parquet_file.size(str(path), 1 << 20) == 3 * 2_000 + 5_000 + 4 * 5_010
 
 
 def test_a_table_of_a_release_may_say_the_same_in_millions_of_rows(
@@ -168,7 +168,7 @@ def test_a_footer_that_belittles_its_pages_is_not_believed(
     assert data.count(written) >= 1
     path.write_bytes(data.replace(written, varint(1 << (7 * len(written) - 8))))
     assert pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size < size / 2
-    monkeypatch.setattr(untrusted, "ANYWAY", 38_000_000)
+    monkeypatch.setattr(untrusted, "ANYWAY", 3_800_000)
     with pytest.raises(SourceError, match="unfolds"):
         bounded(path)
 

@@ -50,10 +50,10 @@ def written(path: Path, column: Any, encoding: str = "DELTA_BYTE_ARRAY", **how: 
 @pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "brotli", "lz4"])
 def test_lengths_are_those_of_the_texts(tmp_path: Path, version: str, codec: str) -> None:
     how = {"compression": codec, "data_page_version": version}
-    nested = lists(3_000)
+    nested = lists(900)
     flat = [one for some in nested for one in some or [None]]
     nothing: Any = pa.array([None] * 500, pa.string())
-    pieces = {"data_page_size": 2_000, "row_group_size": 1_000}
+    pieces = {"data_page_size": 2_000, "row_group_size": 300}
     for column in (nested, flat, nothing, pa.array([[]] * 9, pa.list_(pa.string())), ["a"], []):
         some = pa.array(column, None if len(column) else pa.string())
         texts = some.flatten() if pa.types.is_list(some.type) else some

@@ -74,7 +74,7 @@ def test_what_is_listed_is_allowed_and_nothing_else(decide: Filter) -> None:
     plain = {number for number, rule in decide.calls.values() if not rule}
     ruled = {number for number, rule in decide.calls.values() if rule}
     assert len(plain) > 130
-    for number in range(10_000):
+    for number in range(2_000):
         if number not in ruled:
             assert decide(number) == (ALLOWED if number in plain else "ENOSYS"), number
 

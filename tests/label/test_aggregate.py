@@ -11,65 +11,32 @@ from routeyard.pipelines.label.policies import decide, open_steps
 from routeyard.schemas import QUERIES, RESPONSES, VERDICTS
 from routeyard.schemas.recipe import Label, Policy
 from routeyard.schemas.statuses import ANSWERLESS
-
-RECIPE = {
-    "name": "r",
-    "version": "1.0.0",
-    "sources": [{"name": "s", "path": "s.jsonl", "scorer": "em", "fields": {"question": "q"}}],
-    "pool": {"models": [{"model_id": "m"}]},
-}
+from tests.support.label_tables import answer, question, verdict
 
 
 def queries(*scorers: str, task: str = "t") -> pa.Table:
     return QUERIES.from_rows(
-        {
-            "query_id": f"q{i:020x}",
-            "source": "s",
-            "source_id": str(i),
-            "task": task,
-            "domain": "d",
-            "question": "?",
-            "prompt": "?",
-            "choices": [],
-            "references": ["1"],
-            "scorer": scorer,
-            "metadata": "{}",
-        }
+        question(i, question="?", references=["1"], scorer=scorer, task=task)
         for i, scorer in enumerate(scorers)
     )
 
 
+def without_q(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "q"}
+
+
 def responses(*rows: dict[str, Any]) -> pa.Table:
     return RESPONSES.from_rows(
-        {"model_id": "m", "sample": 0, "text": "x", "status": "ok", "attempts": 1}
-        | {key: value for key, value in row.items() if key != "q"}
-        | {"query_id": f"q{row.get('q', 0):020x}"}
-        for row in rows
+        answer(row.get("q", 0)) | {"text": "x"} | without_q(row) for row in rows
     )
 
 
 def verdicts(*rows: tuple[Any, ...]) -> pa.Table:
     """(scorer, outcome[, more columns]) rows."""
-    built = []
-    for scorer, outcome, *more in rows:
-        extra = dict(more[0]) if more else {}
-        score = {"correct": 1.0, "incorrect": 0.0}.get(outcome)
-        built.append(
-            {
-                "query_id": f"q{extra.pop('q', 0):020x}",
-                "model_id": "m",
-                "sample": 0,
-                "scorer": scorer,
-                "scorer_version": "1",
-                "outcome": outcome,
-                "score": score,
-                "conflict": False,
-                "reason": "",
-                "cost_usd": 0.0,
-            }
-            | extra
-        )
-    return VERDICTS.from_rows(built)
+    return VERDICTS.from_rows(
+        verdict(more.get("q", 0), scorer, outcome, **without_q(more))
+        for scorer, outcome, more in ((*row, {})[:3] for row in rows)
+    )
 
 
 def label(policy: Policy, *rows: tuple[Any, ...], scorer: str = "numeric") -> dict[str, Any]:
@@ -78,147 +45,78 @@ def label(policy: Policy, *rows: tuple[Any, ...], scorer: str = "numeric") -> di
     return row
 
 
-VERIFIED = Policy(then=["xverify:v", "judge:j"])
-ALWAYS = Policy(then=["xverify:v", "judge:j"], escalate_on="not_correct")
-MAJORITY = Policy(rule="majority", then=["xverify:v", "judge:j"])
+THEN = ["xverify:v", "judge:j"]
+VERIFIED = Policy(then=THEN)
+MAJORITY = Policy(rule="majority", then=THEN)
+UNANIMOUS = Policy(rule="unanimous", then=THEN)
 WRONG = Policy(unreadable="incorrect")
-WEIGHED = Policy(rule="dawid_skene", then=["xverify:v", "judge:j"])
-UNANIMOUS = Policy(rule="unanimous", then=["xverify:v", "judge:j"])
+POLICIES = {
+    "rule": Policy(),
+    "wrong": WRONG,
+    "verified": VERIFIED,
+    "always": Policy(then=THEN, escalate_on="not_correct"),
+    "majority": MAJORITY,
+    "weighed": Policy(rule="dawid_skene", then=THEN),
+    "unanimous": UNANIMOUS,
+}
+#: Who said what, each with a sign: correct, incorrect, cannot tell, an error.
+SIGNS = {"+": "correct", "-": "incorrect", "?": "abstain", "!": "error"}
+WHO = {"n": "numeric", "v": "xverify:v", "j": "judge:j", "ada": "human:ada", "bob": "human:bob"}
+#: policy | who said what | correct | decided by | contested
+DECIDED = """
+rule      | n+           | True  | numeric     | no
+rule      | n-           | False | numeric     | no
+# "cannot tell" is no wrong answer, unless the recipe says so
+rule      | n?           | None  | unreadable  | no
+wrong     | n?           | False | unreadable  | no
+# trap: an error or a verdict that was never filed is not "wrong"
+rule      | n!           | None  | None        | no
+rule      |              | None  | None        | no
+# the verifier is asked only where the rule abstains
+verified  | n- v+        | False | numeric     | contested
+verified  | n? v+        | True  | xverify:v   | no
+# trap: a verifier that has not been asked yet must not read as "unreadable"
+verified  | n?           | None  | None        | no
+verified  | n? v!        | None  | None        | no
+# trap: a rule's error may not be papered over by a later step
+verified  | n! v+        | None  | None        | no
+always    | n+           | True  | numeric     | no
+always    | n- v+        | True  | xverify:v   | contested
+always    | n- v- j+     | True  | judge:j     | contested
+# the last step that said anything decides, not the last step
+always    | n- v? j?     | False | numeric     | no
+# trap: the judge outage after two misses leaves the label open
+always    | n- v- j!     | None  | None        | no
+majority  | n- v+ j+     | True  | majority    | contested
+majority  | n? v+ j-     | None  | None        | contested
+majority  | n+ v+ j!     | None  | None        | no
+unanimous | n+ v? j+     | True  | unanimous   | no
+unanimous | n+ v- j+     | None  | None        | contested
+unanimous | n? v? j?     | None  | unreadable  | no
+weighed   | n+ v+ j+     | True  | dawid_skene | no
+# trap: an outage is no vote
+weighed   | n+ v+ j!     | None  | None        | no
+weighed   | n? v? j?     | None  | unreadable  | no
+# a person decides over everyone, also over an error
+rule      | n+ ada-      | False | human:ada   | contested
+rule      | n! ada+      | True  | human:ada   | no
+rule      | n+ ada- bob+ | None  | None        | contested
+rule      | n+ ada?      | True  | numeric     | no
+"""
 
 
-@pytest.mark.parametrize(
-    ("policy", "rows", "correct", "decided_by", "contested"),
-    [
-        (Policy(), [("numeric", "correct")], True, "numeric", False),
-        (Policy(), [("numeric", "incorrect")], False, "numeric", False),
-        # "cannot tell" is no wrong answer, unless the recipe says so
-        (Policy(), [("numeric", "abstain")], None, "unreadable", False),
-        (WRONG, [("numeric", "abstain")], False, "unreadable", False),
-        # trap: an error or a verdict that was never filed is not "wrong"
-        (Policy(), [("numeric", "error")], None, None, False),
-        (Policy(), [], None, None, False),
-        # the verifier is asked only where the rule abstains
-        (VERIFIED, [("numeric", "incorrect"), ("xverify:v", "correct")], False, "numeric", True),
-        (VERIFIED, [("numeric", "abstain"), ("xverify:v", "correct")], True, "xverify:v", False),
-        # trap: a verifier that has not been asked yet must not read as "unreadable"
-        (VERIFIED, [("numeric", "abstain")], None, None, False),
-        (VERIFIED, [("numeric", "abstain"), ("xverify:v", "error")], None, None, False),
-        # trap: a rule's error may not be papered over by a later step
-        (VERIFIED, [("numeric", "error"), ("xverify:v", "correct")], None, None, False),
-        (ALWAYS, [("numeric", "correct")], True, "numeric", False),
-        (ALWAYS, [("numeric", "incorrect"), ("xverify:v", "correct")], True, "xverify:v", True),
-        (
-            ALWAYS,
-            [("numeric", "incorrect"), ("xverify:v", "incorrect"), ("judge:j", "correct")],
-            True,
-            "judge:j",
-            True,
-        ),
-        # the last step that said anything decides, not the last step
-        (
-            ALWAYS,
-            [("numeric", "incorrect"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
-            False,
-            "numeric",
-            False,
-        ),
-        # trap: the judge outage after two misses leaves the label open
-        (
-            ALWAYS,
-            [("numeric", "incorrect"), ("xverify:v", "incorrect"), ("judge:j", "error")],
-            None,
-            None,
-            False,
-        ),
-        (
-            MAJORITY,
-            [("numeric", "incorrect"), ("xverify:v", "correct"), ("judge:j", "correct")],
-            True,
-            "majority",
-            True,
-        ),
-        (
-            MAJORITY,
-            [("numeric", "abstain"), ("xverify:v", "correct"), ("judge:j", "incorrect")],
-            None,
-            None,
-            True,
-        ),
-        (
-            MAJORITY,
-            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "error")],
-            None,
-            None,
-            False,
-        ),
-        (
-            UNANIMOUS,
-            [("numeric", "correct"), ("xverify:v", "abstain"), ("judge:j", "correct")],
-            True,
-            "unanimous",
-            False,
-        ),
-        (
-            UNANIMOUS,
-            [("numeric", "correct"), ("xverify:v", "incorrect"), ("judge:j", "correct")],
-            None,
-            None,
-            True,
-        ),
-        (
-            UNANIMOUS,
-            [("numeric", "abstain"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
-            None,
-            "unreadable",
-            False,
-        ),
-        (
-            WEIGHED,
-            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "correct")],
-            True,
-            "dawid_skene",
-            False,
-        ),
-        # trap: an outage is no vote
-        (
-            WEIGHED,
-            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "error")],
-            None,
-            None,
-            False,
-        ),
-        (
-            WEIGHED,
-            [("numeric", "abstain"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
-            None,
-            "unreadable",
-            False,
-        ),
-        # a person decides over everyone, also over an error
-        (Policy(), [("numeric", "correct"), ("human:ada", "incorrect")], False, "human:ada", True),
-        (Policy(), [("numeric", "error"), ("human:ada", "correct")], True, "human:ada", False),
-        (
-            Policy(),
-            [("numeric", "correct"), ("human:ada", "incorrect"), ("human:bob", "correct")],
-            None,
-            None,
-            True,
-        ),
-        (Policy(), [("numeric", "correct"), ("human:ada", "abstain")], True, "numeric", False),
-        # an answer given twice, differently, is contested though one rule decided
-        (Policy(), [("numeric", "correct", {"conflict": True})], True, "numeric", True),
-    ],
-)
-def test_policy(
-    policy: Policy,
-    rows: list[tuple[Any, ...]],
-    correct: bool | None,
-    decided_by: str | None,
-    contested: bool,
-) -> None:
-    row = label(policy, *rows)
-    assert (row["correct"], row["decided_by"], row["contested"]) == (correct, decided_by, contested)
-    assert (row["score"] is None) == (correct is None)
+@pytest.mark.parametrize("line", [one for one in DECIDED.split("\n") if one and one[0] != "#"])
+def test_policy(line: str) -> None:
+    policy, said, correct, decided_by, contested = (cell.strip() for cell in line.split("|"))
+    row = label(POLICIES[policy], *((WHO[one[:-1]], SIGNS[one[-1]]) for one in said.split()))
+    assert (str(row["correct"]), str(row["decided_by"])) == (correct, decided_by)
+    assert row["contested"] == (contested == "contested")
+    assert (row["score"] is None) == (correct == "None")
+
+
+def test_an_answer_given_twice_differently_is_contested_though_one_rule_decided() -> None:
+    row = label(Policy(), ("numeric", "correct", {"conflict": True}))
+    assert (row["correct"], row["decided_by"], row["contested"]) == (True, "numeric", True)
 
 
 @pytest.mark.parametrize(("scorer", "asks"), [("em", True), ("f1", True), ("numeric", False)])
@@ -250,26 +148,43 @@ def test_threshold_of_a_task_reads_the_graded_score() -> None:
     assert (strict["correct"], strict["score"]) == (False, 0.4)
 
 
-def test_several_samples_give_the_mean() -> None:
-    texts = responses(
-        *({"sample": i} for i in range(4)), {"sample": 4, "status": "error", "text": None}
-    )
-    filed = verdicts(
-        ("numeric", "correct", {"sample": 0}),
-        ("numeric", "correct", {"sample": 1}),
-        ("numeric", "abstain", {"sample": 2}),
-        ("numeric", "error", {"sample": 3}),
-    )
-    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
-    # what nobody could read enters neither numerator nor denominator: n_samples says so
-    assert (row["score"], row["n_samples"], row["decided_by"]) == (1.0, 2, "numeric")
-    wrong = Label(default=WRONG)
-    (row,) = decide(queries("numeric"), texts, filed, policy=wrong).to_pylist()
-    # the scorer's error and the failed call enter neither numerator nor denominator
-    assert (row["score"], row["n_samples"]) == (2 / 3, 3)
-    assert (row["correct"], row["decided_by"]) == (True, "numeric+unreadable")
-    strict = Label(tasks={"t": Policy(threshold=0.7, unreadable="incorrect")})
-    assert decide(queries("numeric"), texts, filed, policy=strict)["correct"].to_pylist() == [False]
+@pytest.mark.parametrize(
+    ("policy", "samples", "score", "correct", "n", "by"),
+    [
+        # what nobody could read enters neither numerator nor denominator: n_samples says so
+        (Policy(), "n+ | n+ | n? | n! | failed", 1.0, True, 2, "numeric"),
+        # the scorer's error and the failed call do neither, where the unreadable is wrong
+        (WRONG, "n+ | n+ | n? | n! | failed", 2 / 3, True, 3, "numeric+unreadable"),
+        (WRONG.model_copy(update={"threshold": 0.7}), "n+ | n+ | n?", 2 / 3, False, 3,
+         "numeric+unreadable"),
+        # half is no right answer, and all deciders are named in order
+        (Policy(), "n+ | n+ ada-", 0.5, False, 2, "human:ada+numeric"),
+        # the highest threshold of those who decided holds for the mean
+        (Policy(threshold=0.75, unreadable="incorrect"), "n? | n+ | n+ | n+", 0.75, True, 4,
+         "numeric+unreadable"),
+        (Policy(threshold=0.76, unreadable="incorrect"), "n? | n+ | n+ | n+", 0.75, False, 4,
+         "numeric+unreadable"),
+        (Policy(threshold=1.0), "n+ | n+", 1.0, True, 2, "numeric"),
+        # trap: people set no threshold, and none is not a threshold of nought
+        (Policy(), "ada- | ada-", 0.0, False, 2, "human:ada"),
+        (Policy(), "ada+ | ada-", 0.5, False, 2, "human:ada"),
+    ],
+)  # fmt: skip
+def test_several_samples_give_the_mean(
+    policy: Policy, samples: str, score: float, correct: bool, n: int, by: str
+) -> None:
+    rows, said = [], []
+    for sample, told in enumerate(samples.split(" | ")):
+        failed = {"status": "error", "text": None} if told == "failed" else {}
+        rows.append({"sample": sample} | failed)
+        heard = told.split() if not failed else []
+        said += [(WHO[one[:-1]], SIGNS[one[-1]], {"sample": sample}) for one in heard]
+    for policies in (Label(default=policy), Label(tasks={"t": policy})):
+        made = decide(queries("numeric"), responses(*rows), verdicts(*said), policy=policies)
+        (row,) = made.to_pylist()
+        assert (row["score"], row["correct"], row["n_samples"]) == (score, correct, n)
+        assert row["decided_by"] == by
+        assert row["contested"] == ("ada" in samples and "n" in samples)
 
 
 @pytest.mark.parametrize(
@@ -469,27 +384,6 @@ def test_two_people_of_three_decide_and_the_first_of_them_is_named() -> None:
     assert row["contested"]
 
 
-def test_half_of_the_samples_right_is_no_right_answer_and_all_deciders_are_named_in_order() -> None:
-    texts = responses({"sample": 0}, {"sample": 1})
-    filed = verdicts(
-        ("numeric", "correct", {"sample": 0}),
-        ("numeric", "correct", {"sample": 1}),
-        ("human:ada", "incorrect", {"sample": 1}),
-    )
-    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
-    assert (row["score"], row["correct"], row["n_samples"]) == (0.5, False, 2)
-    assert (row["decided_by"], row["contested"]) == ("human:ada+numeric", True)
-
-
-def test_the_highest_threshold_of_those_who_decided_holds_for_the_mean() -> None:
-    texts = responses(*({"sample": i} for i in range(4)))
-    filed = verdicts(*(("numeric", "correct" if i else "abstain", {"sample": i}) for i in range(4)))
-    for threshold, correct in ((0.75, True), (0.76, False)):
-        policy = Label(default=Policy(threshold=threshold, unreadable="incorrect"))
-        (row,) = decide(queries("numeric"), texts, filed, policy=policy).to_pylist()
-        assert (row["score"], row["correct"]) == (0.75, correct)
-
-
 def test_votes_of_one_response_do_not_count_for_another() -> None:
     said = {0: ("correct", "incorrect", "correct"), 1: ("incorrect", "incorrect", "correct")}
     said[2] = ("abstain", "correct", "abstain")
@@ -515,27 +409,6 @@ def test_the_verifiers_and_judges_of_a_recipe_are_wanted_before_any_has_spoken()
     )
     left = open_steps(queries("numeric"), responses({}), verdicts(), policy=policy)
     assert {*left} == {"numeric", "xverify:v", "judge:j"}
-
-
-def test_samples_that_people_decided_need_more_than_half_of_them_right() -> None:
-    # trap: people set no threshold, and none is not a threshold of nought
-    texts = responses({"sample": 0}, {"sample": 1})
-    filed = verdicts(*(("human:ada", "incorrect", {"sample": i}) for i in range(2)))
-    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
-    assert (row["score"], row["correct"]) == (0.0, False)
-    one = verdicts(
-        *(("human:ada", said, {"sample": i}) for i, said in enumerate(("correct", "incorrect")))
-    )
-    (row,) = decide(queries("numeric"), texts, one).to_pylist()
-    assert (row["score"], row["correct"]) == (0.5, False)
-
-
-def test_a_stated_threshold_that_all_samples_reach_is_reached() -> None:
-    texts = responses({"sample": 0}, {"sample": 1})
-    filed = verdicts(*(("numeric", "correct", {"sample": i}) for i in range(2)))
-    every = Label(default=Policy(threshold=1.0))
-    (row,) = decide(queries("numeric"), texts, filed, policy=every).to_pylist()
-    assert (row["score"], row["correct"]) == (1.0, True)
 
 
 def test_the_threshold_of_a_task_holds_for_the_mean_of_votes() -> None:

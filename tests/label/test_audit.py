@@ -14,7 +14,7 @@ from routeyard.pipelines.label.policies import decide
 from routeyard.pipelines.label.rules import file_verdicts
 from routeyard.schemas import DUPLICATES, QUERIES, RESPONSES
 from tests.support.contract_tables import contract_table
-from tests.support.label_tables import qid, queries, responses
+from tests.support.label_tables import answer, qid, queries, question, responses
 
 
 def audited(asked: pa.Table, texts: pa.Table, **options: object) -> Audit:
@@ -85,17 +85,10 @@ def test_conflicts_among_duplicates_are_listed() -> None:
     asked = queries(["1", "2", "3"])
     texts = responses({"m": [says(1), says(1), says(3)]})
     groups = DUPLICATES.from_rows(
-        {
-            "query_id": qid(i),
-            "encoder": "e",
-            "threshold": 0.99,
-            "group_id": qid(0),
-            "representative": i == 0,
-            "similarity": 1.0,
-            "label_conflict": True,
-        }
+        {"query_id": qid(i), "encoder": "e", "threshold": 0.99, "group_id": qid(0),
+         "representative": i == 0, "similarity": 1.0, "label_conflict": True}
         for i in range(2)
-    )
+    )  # fmt: skip
     found = audited(asked, texts, duplicates=groups)
     assert ("duplicate_conflict", qid(0)) in kinds(found)
 
@@ -126,21 +119,10 @@ def _recorded(folder: Path, every: int) -> tuple[pa.Table, pa.Table]:
     raw = raw.take(list(range(0, raw.num_rows, every)))
     numbers = raw["question_id"].to_pylist()
     asked = QUERIES.from_rows(
-        {
-            "query_id": qid(row["question_id"]),
-            "source": "mmlu_pro",
-            "source_id": str(row["question_id"]),
-            "task": row["category"],
-            "domain": "knowledge",
-            "question": row["question"],
-            "prompt": row["question"],
-            "choices": row["options"],
-            "references": [row["answer"]],
-            "scorer": "mcq",
-            "metadata": "{}",
-        }
+        question(row["question_id"], task=row["category"], question=row["question"],
+                 choices=row["options"], references=[row["answer"]], scorer="mcq")
         for row in raw.to_pylist()
-    )
+    )  # fmt: skip
     runs = pq.read_table(folder / "responses.parquet", columns=None)
     runs = runs.filter(pc.is_in(runs["question_id"], pa.array(numbers)))
     given = pc.equal(runs["pred"].cast(pa.string()), runs["answer_in_run"].cast(pa.string()))
@@ -192,31 +174,11 @@ def test_routellm_gsm8k_labels_that_upstream_got_wrong(data: Path) -> None:
     known = sorted(row for row, prompt in rows.items() if prompt.strip() in gold)
     assert len(known) == 1319
     asked = QUERIES.from_rows(
-        {
-            "query_id": qid(n),
-            "source": "gsm8k",
-            "source_id": str(n),
-            "task": "gsm8k",
-            "domain": "math",
-            "question": rows[n],
-            "prompt": rows[n],
-            "choices": [],
-            "references": [gold[rows[n].strip()]],
-            "scorer": "numeric",
-            "metadata": "{}",
-        }
+        question(n, task="gsm8k", question=rows[n], references=[gold[rows[n].strip()]])
         for n in known
     )
     texts = RESPONSES.from_rows(
-        {
-            "query_id": qid(row["row"]),
-            "model_id": row["model"],
-            "sample": 0,
-            "text": row["response"],
-            "status": "ok",
-            "attempts": 1,
-            "given_score": float(row["correct"]),
-        }
+        answer(row["row"], row["model"], text=row["response"], given_score=float(row["correct"]))
         for row in raw
     )
     found = audited(asked, texts)

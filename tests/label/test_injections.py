@@ -23,6 +23,7 @@ from routeyard.schemas.recipe.collect import Retry
 from routeyard.schemas.recipe.pool import Provider
 from tests.label.loopback_judge import serving
 from tests.label.test_xverify import judging, queries, verifier
+from tests.support.label_tables import answer
 
 INJECTIONS = suite()
 
@@ -48,17 +49,7 @@ def won(folder: Path, *, fence: bool, monkeypatch: pytest.MonkeyPatch) -> int:
     if not fence:
         monkeypatch.setattr(Template, "fence", lambda self, value: value)
     count = len(INJECTIONS)
-    rows = RESPONSES.from_rows(
-        {
-            "query_id": f"q{i:020x}",
-            "model_id": "m",
-            "sample": 0,
-            "text": text,
-            "status": "ok",
-            "attempts": 1,
-        }
-        for i, text in enumerate(INJECTIONS)
-    )
+    rows = RESPONSES.from_rows(answer(i, text=text) for i, text in enumerate(INJECTIONS))
     with serving(gullible) as server, SqliteLedger(folder / "l.sqlite") as ledger:
         by = judging(server.url, "reference")
         judged = judge(queries(count), rows, by, ledger, run="r")
@@ -127,11 +118,12 @@ def test_a_fence_leaves_ordinary_answers_alone() -> None:
 def test_a_reply_that_was_cut_is_no_verdict(
     kind: str, finish: str, why: str, tmp_path: Path
 ) -> None:
-    from tests.calls.loopback import Loopback, answer, completion
+    from tests.calls.loopback import Loopback, completion
+    from tests.calls.loopback import answer as reply
 
     text = "[[1]]" if kind == "judge" else "Correct"
     with (
-        Loopback(lambda body, seen: answer(completion(text, finish=finish))) as server,
+        Loopback(lambda body, seen: reply(completion(text, finish=finish))) as server,
         SqliteLedger(tmp_path / "l.sqlite") as ledger,
     ):
         served: dict[str, Any] = {
@@ -139,10 +131,7 @@ def test_a_reply_that_was_cut_is_no_verdict(
             "provider": Provider(name="p", base_url=server.base_url),
             "retry": Retry(attempts=2, first_wait_s=0),
         }
-        rows = RESPONSES.from_rows(
-            [{"query_id": "q" + "0" * 20, "model_id": "m", "sample": 0, "text": "a",
-              "status": "ok", "attempts": 1}]
-        )  # fmt: skip
+        rows = RESPONSES.from_rows([answer(0, text="a")])
         asked: tuple[Any, ...] = (queries(1), rows)
         if kind == "judge":
             filed = judge(*asked, Judge(kind="reference", **served), ledger, run="r")
@@ -156,11 +145,12 @@ def test_a_reply_that_was_cut_is_no_verdict(
 
 def test_verifiers_keep_the_providers_limits(tmp_path: Path) -> None:
     from routeyard.schemas.recipe.collect import RateLimits
-    from tests.calls.loopback import Loopback, answer, completion
+    from tests.calls.loopback import Loopback, completion
+    from tests.calls.loopback import answer as reply
     from tests.label.test_xverify import responses
 
     with (
-        Loopback(lambda body, seen: answer(completion("Correct"), delay=0.02)) as server,
+        Loopback(lambda body, seen: reply(completion("Correct"), delay=0.02)) as server,
         SqliteLedger(tmp_path / "l.sqlite") as ledger,
     ):
         provider = Provider(name="p", base_url=server.base_url, limits=RateLimits(concurrency=2))

@@ -12,7 +12,7 @@ from routeyard.pipelines.label.rules import changes, file_verdicts, keep_others
 from routeyard.pipelines.label.scorers import SCORERS, numeric
 from routeyard.pipelines.label.scorers.scorer import ScoreResult, ScoringInput
 from routeyard.schemas import VERDICTS
-from tests.support.label_tables import qid, queries, responses
+from tests.support.label_tables import qid, queries, responses, verdict
 
 TEXTS: dict[str, list[str | None]] = {
     "a": ["answer is 0", "answer is 1", "answer is 2", "answer is 9"],
@@ -22,22 +22,7 @@ TEXTS: dict[str, list[str | None]] = {
 
 
 def _human(outcome: str) -> pa.Table:
-    return VERDICTS.from_rows(
-        [
-            {
-                "query_id": qid(0),
-                "model_id": "a",
-                "sample": 0,
-                "scorer": "human:ada",
-                "scorer_version": "2026-01-01",
-                "outcome": outcome,
-                "score": float(outcome == "correct"),
-                "conflict": False,
-                "reason": "seen",
-                "cost_usd": 0.0,
-            }
-        ]
-    )
+    return VERDICTS.from_rows([verdict(0, "human:ada", outcome, model_id="a")])
 
 
 def test_a_scorer_change_reports_exactly_the_labels_that_changed(

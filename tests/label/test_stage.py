@@ -14,6 +14,7 @@ from routeyard.pipelines.label.rules import file_verdicts
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult, ScoringInput
 from routeyard.schemas import QUERIES, RESPONSES
+from tests.support.label_tables import answer, question
 
 
 def _read(asked: ScoringInput, output: str) -> ScoreResult:
@@ -48,28 +49,13 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def queries(n: int = 3, scorer: str = "sign") -> pa.Table:
     return QUERIES.from_rows(
-        {
-            "query_id": f"q{i:020x}",
-            "source": "s",
-            "source_id": str(i),
-            "task": "t",
-            "domain": "d",
-            "question": "?",
-            "prompt": "?",
-            "choices": [],
-            "references": [str(i)],
-            "scorer": scorer,
-            "metadata": json.dumps({"i": i}),
-        }
-        for i in range(n)
+        question(i, question="?", scorer=scorer, metadata=json.dumps({"i": i})) for i in range(n)
     )
 
 
 def responses(*rows: dict[str, Any]) -> pa.Table:
     return RESPONSES.from_rows(
-        {"model_id": "m", "sample": 0, "text": "=0", "status": "ok", "attempts": 1}
-        | {key: value for key, value in row.items() if key != "q"}
-        | {"query_id": f"q{row.get('q', 0):020x}"}
+        answer(row.get("q", 0)) | {"text": "=0"} | {k: v for k, v in row.items() if k != "q"}
         for row in rows
     )
 

@@ -30,6 +30,7 @@ from routeyard.schemas.recipe import Judge, Label, Policy, Verifier
 from routeyard.schemas.recipe.collect import Retry
 from routeyard.schemas.recipe.pool import Provider
 from tests.label.loopback_judge import serving
+from tests.support.label_tables import answer, qid, question, verdict
 
 ONCE = Retry(attempts=1, first_wait_s=0, pause_after=1000)
 
@@ -41,36 +42,12 @@ def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
 
 
 def queries(n: int, scorer: str = "numeric") -> pa.Table:
-    return QUERIES.from_rows(
-        {
-            "query_id": f"q{i:020x}",
-            "source": "s",
-            "source_id": str(i),
-            "task": "t",
-            "domain": "d",
-            "question": f"what is {i}?",
-            "prompt": f"what is {i}?",
-            "choices": [],
-            "references": [str(i)],
-            "scorer": scorer,
-            "metadata": "{}",
-        }
-        for i in range(n)
-    )
+    return QUERIES.from_rows(question(i, question=f"what is {i}?", scorer=scorer) for i in range(n))
 
 
 def responses(n: int, *models: str) -> pa.Table:
     return RESPONSES.from_rows(
-        {
-            "query_id": f"q{i:020x}",
-            "model_id": model,
-            "sample": 0,
-            "text": f"{model} says {i}",
-            "status": "ok",
-            "attempts": 1,
-        }
-        for i in range(n)
-        for model in models
+        answer(i, model, text=f"{model} says {i}") for i in range(n) for model in models
     )
 
 
@@ -352,18 +329,7 @@ def test_winners() -> None:
 def test_the_court_asks_only_what_the_policy_wants(ledger: SqliteLedger) -> None:
     asked, texts = queries(3), responses(3, "m")
     filed = VERDICTS.from_rows(
-        {
-            "query_id": f"q{i:020x}",
-            "model_id": "m",
-            "sample": 0,
-            "scorer": "numeric",
-            "scorer_version": "1",
-            "outcome": outcome,
-            "score": {"correct": 1.0, "incorrect": 0.0}.get(outcome),
-            "conflict": False,
-            "reason": "",
-            "cost_usd": 0.0,
-        }
+        verdict(i, "numeric", outcome)
         for i, outcome in enumerate(["correct", "incorrect", "abstain"])
     )
 
@@ -391,19 +357,8 @@ def test_the_court_asks_only_what_the_policy_wants(ledger: SqliteLedger) -> None
 
 def test_within_a_budget_the_least_certain_are_asked_first(ledger: SqliteLedger) -> None:
     # Rule verdicts: an abstention says least, then `incorrect`, then `correct`.
-    said = {
-        "q" + f"{0:020x}": "correct",
-        "q" + f"{1:020x}": "incorrect",
-        "q" + f"{2:020x}": "abstain",
-    }
-    rows = [
-        {
-            "query_id": query, "model_id": "m", "sample": 0, "scorer": "contains",
-            "scorer_version": "1", "outcome": outcome, "conflict": False, "reason": "",
-            "score": None if outcome == "abstain" else float(outcome == "correct"),
-        }
-        for query, outcome in said.items()
-    ]  # fmt: skip
+    said = {qid(i): one for i, one in enumerate(("correct", "incorrect", "abstain"))}
+    rows = [verdict(i, "contains", one) for i, one in enumerate(said.values())]
     asked = [row | {"references": ["Paris"]} for row in queries(3, "contains").to_pylist()]
     policy = Label(
         default=Policy(rule="majority", then=["xverify:x"]),

@@ -38,9 +38,10 @@ def _asked(name: str) -> ScoringInput:
 
 
 def _slowest(name: str, size: int, every: int = 1) -> tuple[float, str]:
+    """Of each scorer other outputs, where not all are read."""
     read, asked = SCORERS.get(name).read, _asked(name)
     worst = (0.0, "")
-    for piece, output in adversarial.outputs(size)[::every]:
+    for piece, output in adversarial.outputs(size)[READERS.index(name) % every :: every]:
         began = time.process_time()
         read(asked, output)
         worst = max(worst, (time.process_time() - began, piece))
@@ -49,7 +50,7 @@ def _slowest(name: str, size: int, every: int = 1) -> tuple[float, str]:
 
 @pytest.mark.parametrize("name", READERS)
 def test_fourteen_thousand_characters(name: str) -> None:
-    seconds, piece = _slowest(name, 14_000, every=5)
+    seconds, piece = _slowest(name, 14_000, every=13)
     assert seconds < 1, f"{name} took {seconds:.2f} s on {piece!r}"
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from routeyard.extensions.traffic.replay import audit_steps
 from routeyard.pipelines.common.errors import SourceError
-from routeyard.pipelines.common.usage import TokenUsage, usage_of
 from routeyard.pipelines.ingest.logs import read_log
 from routeyard.schemas.errors import BadInput
 
@@ -28,37 +27,6 @@ def call(step: int, **more: Any) -> dict[str, Any]:
         "latency_ms": 1_500, "request": {"model": "m"},
         "response": {"model": "m-2026", "usage": usage}, **more,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        # OpenAI: cached tokens are among the prompt's.
-        ({"prompt_tokens": 100, "completion_tokens": 9,
-          "prompt_tokens_details": {"cached_tokens": 64},
-          "completion_tokens_details": {"reasoning_tokens": 4}}, TokenUsage(100, 9, 64, None, 4)),
-        ({"input_tokens": 100, "output_tokens": 9, "input_tokens_details": {"cached_tokens": 64},
-          "output_tokens_details": {"reasoning_tokens": 4}}, TokenUsage(100, 9, 64, None, 4)),
-        # Anthropic: they are not.
-        ({"input_tokens": 10, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 30,
-          "output_tokens": 9}, TokenUsage(100, 9, 60, 30)),
-        # A gateway that added Anthropic's up must not be added up again.
-        ({"prompt_tokens": 100, "completion_tokens": 9, "cache_read_input_tokens": 60,
-          "cache_creation_input_tokens": 30}, TokenUsage(100, 9, 60, 30)),
-        # Google: thoughts are not among the candidates' tokens.
-        ({"promptTokenCount": 100, "cachedContentTokenCount": 64, "candidatesTokenCount": 5,
-          "thoughtsTokenCount": 4}, TokenUsage(100, 9, 64, None, 4)),
-        ({"prompt_tokens": 100, "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36,
-          "completion_tokens": 9}, TokenUsage(100, 9, 64)),
-        ({"prompt_tokens": 100, "completion_tokens": 9, "cost": 0.1,
-          "prompt_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 30}},
-         TokenUsage(100, 9, 64, 30)),
-        # Without details nothing is known of the cache, which is not that nothing was read.
-        ({"prompt_tokens": 100, "completion_tokens": 9}, TokenUsage(100, 9)),
-    ],
-)  # fmt: skip
-def test_usage_of_each_provider(usage: dict[str, Any], tokens: TokenUsage) -> None:
-    assert usage_of(usage) == tokens
 
 
 def test_calls_of_a_session_are_steps_by_time(tmp_path: Path) -> None:

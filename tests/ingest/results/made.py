@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from routeyard.pipelines.ingest.results import Results
+
 ARMS = ("gpt-4o", "llama-3-8b", "claude-3-haiku")
 N = 24
 EVERY = [(arm, i) for arm in ARMS for i in range(N)]
@@ -26,7 +28,13 @@ def dump(path: Path, value: Any) -> None:
     path.write_text(lines or json.dumps(value), encoding="utf-8")
 
 
-def table(path: Path, head: list[str], rows: list[list[Any]]) -> None:
+def table(path: Path, head: list[str], rows: list[list[Any]], sign: str = ",") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([head, *rows])
+        csv.writer(file, delimiter=sign).writerows([head, *rows])
+
+
+def shares(found: Results) -> dict[str, float]:
+    """Arm → its mean score."""
+    means = found.table.group_by("arm").aggregate([("score", "mean")]).to_pylist()
+    return {one["arm"]: round(one["score_mean"], 12) for one in means}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.pipelines.ingest.results import Results, read_results
-from tests.ingest.results.made import ARMS, EVERY, SHARES, N, dump, right, table
+from tests.ingest.results.made import ARMS, EVERY, SHARES, N, dump, right, shares, table
 
 
 def a_row_per_figure(folder: Path) -> None:
@@ -112,11 +112,6 @@ LAYOUTS = (
     ids_spelled_otherwise, ids_from_another_number_on, ids_of_trials, counts_below_tokens,
     letters_of_one_scorer,
 )  # fmt: skip
-
-
-def shares(found: Results) -> dict[str, float]:
-    means = found.table.group_by("arm").aggregate([("score", "mean")]).to_pylist()
-    return {one["arm"]: round(one["score_mean"], 12) for one in means}
 
 
 def keys(found: Results) -> set[tuple[str, str]]:

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.pipelines.common.errors import SourceError
-from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_results
-from tests.ingest.results.made import ARMS, SHARES, N, dump, right, table
+from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
+from tests.ingest.results.made import ARMS, SHARES, N, dump, right, shares, table
 
 
 def events_of_kinds(folder: Path) -> None:
@@ -101,11 +101,6 @@ LAYOUTS = (
     answers_inside_questions, answers_inside_parquet, models_below_one_key,
     verdict_beside_its_metrics, several_raters, one_arm_in_percent, candidates_and_a_grader,
 )  # fmt: skip
-
-
-def shares(found: Results) -> dict[str, float]:
-    means = found.table.group_by("arm").aggregate([("score", "mean")]).to_pylist()
-    return {one["arm"]: round(one["score_mean"], 12) for one in means}
 
 
 @pytest.mark.parametrize("make", LAYOUTS, ids=lambda one: one.__name__)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from routeyard.flows.audits import audit_path
 from routeyard.pipelines.common.errors import RouteyardError, SourceError
 from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
+from tests.ingest.results.made import dump, table
 
 ARMS = ("gpt-4o", "llama-3-8b")
 N = 20
@@ -25,18 +24,6 @@ def right(arm: str, i: int) -> bool:
 
 
 SHARES = {ARMS[0]: 7 / 20, ARMS[1]: 10 / 20}
-
-
-def dump(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(one) + "\n" for one in value) if path.suffix == ".jsonl" else ""
-    path.write_text(lines or json.dumps(value), encoding="utf-8")
-
-
-def table(path: Path, head: list[str], rows: list[list[Any]], sign: str = ",") -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, delimiter=sign)
-        writer.writerows([head, *rows])
 
 
 def attempts_per_id(folder: Path) -> None:
