@@ -100,7 +100,7 @@ def test_a_rule_that_leaks_stops_the_build_unless_it_is_waived(
             released(path, tmp_path / "yard")
         assert not list((tmp_path / "yard").glob("releases/small/*"))
     elif gate == "audit":
-        released(path, tmp_path / "yard", until="audit")
+        released(path, tmp_path / "yard", until="certify")
     else:
         release = released(path, tmp_path / "yard")
         assert "The twins are known." in (release / "README.md").read_text()

@@ -57,7 +57,7 @@ def test_a_retired_model_stops_the_run_before_anything_is_asked(tmp_path):
         # Without a list nothing is known, nobody is retired, and the last list is kept.
         served.lists = False
         found = changes(load(str(recipe))[0], tmp_path / "yard")
-        assert states(found.rows) == ["unknown", "unknown"]
+        assert set(states(found.rows)) == {"unknown"}
         assert found.retired == []
         assert run(recipe, tmp_path)["status"] == "unchanged"
         kept = json.loads((tmp_path / "yard" / "runs" / "small.listed.json").read_text())

@@ -170,7 +170,7 @@ def test_groups_bands_and_binary_rules_by_option(release, tmp_path, capsys) -> N
 
 
 def test_certify_writes_json_and_its_gate_exits_3(release, tmp_path) -> None:
-    assert run(["certify", str(release), "--out", str(tmp_path), "--resamples", "100"]) == 0
+    assert run(["certify", str(release), "--out", str(tmp_path), "--resamples", "200"]) == 0
     found = json.loads((tmp_path / "certificate.json").read_text())
     assert found["figures"]["query_oracle"]["low"] > 0.8
     flat = tmp_path / "flat" / "1.0.0"
@@ -182,7 +182,7 @@ def test_certify_writes_json_and_its_gate_exits_3(release, tmp_path) -> None:
             table = table.set_column(2, table.field("score"), pa.array([1.0] * size))
             table = table.set_column(3, table.field("correct"), pa.array([True] * size))
         pq.write_table(table, flat / "data" / path.name)
-    arguments = ["certify", str(flat), "--out", str(tmp_path / "c"), "--resamples", "100"]
+    arguments = ["certify", str(flat), "--out", str(tmp_path / "c"), "--resamples", "200"]
     assert run(arguments) == 0
     assert run([*arguments, "--gate"]) == 3
 

@@ -38,7 +38,7 @@ RECIPE: dict[str, Any] = {
 def build(folder: Path) -> Path:
     """The benchmark and, in `yard`, the workspace in which it was built; returns the folder.
 
-    A copy of the folder is as good: a workspace knows no place, so nothing is built again there.
+    In a copy of the folder nothing is built again (the fixture `small` makes one).
     """
     from routeyard.flows.build import run_build
 
