@@ -11,7 +11,6 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from benchmarks.same import compare, judge, suite
 from benchmarks.same.differences import Difference, of_folders, of_tables
@@ -114,7 +113,6 @@ def test_every_matrix_and_shape_is_audited(tmp_path: Path) -> None:
 
 REFUSING = """
 import subprocess, sys
-import pytest
 from routeyard.flows.cli import run
 from routeyard.schemas.errors import BadInput
 

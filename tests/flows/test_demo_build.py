@@ -67,6 +67,10 @@ def test_every_absent_question_is_explained(demo_yard: Path, demo_release: Path)
     kept = ask(demo_release, "SELECT count(*) FROM queries")[0][0]
     explained = ask(demo_release, "SELECT count(*) FROM removals WHERE entity = 'query'")[0][0]
     assert kept + explained == len(bank)
+    # The sources take in the whole bank, each question as it is written there.
+    written = {row["id"]: row["question"] for row in map(json.loads, bank)}
+    rows = ask(demo_release, "SELECT source_id, question, prompt FROM queries")
+    assert all(text == written[name] and text in prompt for name, text, prompt in rows)
 
 
 def test_the_same_answer_in_python_and_on_the_command_line_from_anywhere(
