@@ -292,14 +292,3 @@ def test_bands_and_picks_are_options(release, tmp_path, capsys) -> None:
     picks.write_text("query,router\nq,x\n")
     assert run([*arguments, "--out", str(tmp_path / "c"), "--picks", str(picks)]) == 2
     assert "query_id" in capsys.readouterr().err
-
-
-def test_bad_input_exits_2_with_the_next_step(release, tmp_path, capsys) -> None:
-    assert run(["evaluate", str(tmp_path), "--out", str(tmp_path / "x")]) == 2
-    assert "no table 'queries'" in capsys.readouterr().err
-    # Beside, never into: a release stays what its manifest says.
-    assert run(["evaluate", str(release), "--out", str(release / "results")]) == 2
-    assert "beside a release" in capsys.readouterr().err
-    assert run(["evaluate", str(release), "--out", str(tmp_path / "x"), "--router", "k-nn"]) == 2
-    assert "did you mean 'knn'" in capsys.readouterr().err
-    assert run(["evaluate", str(release), "--out", str(tmp_path / "x"), "--pair", "left"]) == 2
