@@ -349,7 +349,7 @@ def test_the_readme_of_a_paper_says_how_and_its_commands_run(
             if not Path(place).is_dir():
                 models = next(iter(RELEASES[name].values()))
                 written(tmp_path / place, release("0", models[:3] if len(models) > 2 else models))
-        quick = ["--resamples", "50"]
+        quick = ["--resamples", "100"]
         if name == "routing_plateau":
             quick += ["--no-search", "--routers", "knn,kmeans"]
         assert run([*words[1:], *quick]) == 0, line

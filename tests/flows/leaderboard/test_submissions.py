@@ -151,7 +151,7 @@ def test_the_board_ranks_shows_doubts_and_keeps_history(
     rng = np.random.default_rng(1)
     another(own, rng.random((n, 3)))
     shutil.copytree(own / "submissions" / "other" / "1", own / "submissions" / "mine" / "0")
-    told, page = board(str(own), place[1], own / "page", resamples=100)
+    told, page = board(str(own), place[1], own / "page", resamples=200)
     assert [row["entry"] for row in told["ranking"]] == ["mine", "other"]
     first = told["ranking"][0]
     assert (first["best_place"], first["worst_place"]) == (1, 1)
@@ -185,7 +185,7 @@ def test_choices_that_follow_the_answers_are_shown_and_not_ranked(
         own,
         matrix.loc[ids, models].fillna(0).to_numpy() - cost.loc[ids, models].fillna(1).to_numpy(),
     )
-    told, page = board(str(own), place[1], own / "page", resamples=100)
+    told, page = board(str(own), place[1], own / "page", resamples=200)
     assert [row["entry"] for row in told["ranking"]] == ["mine"]
     (failed,) = [row for row in told["history"] if row["entry"] == "other"]
     assert failed["verdict"] == "failed"
