@@ -12,6 +12,8 @@ import ast
 import io
 import tokenize
 from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,12 +39,30 @@ class Size(NamedTuple):
         return Size(*(a + b for a, b in zip(tuple(self), tuple(other), strict=True)))
 
 
+def definitions(
+    tree: ast.Module,
+) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The module, its classes and its functions."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        waiting += statements(node)
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Statements (and handlers and cases, which have some) directly below a node."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        yield from getattr(node, name, ())
+
+
+@cache
 def size_of(text: str) -> Size:
     """The size of one module."""
     documented: set[int] = set()
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+    for node in definitions(ast.parse(text)):
+        if ast.get_docstring(node, clean=False) is not None:
             documented.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     lines: set[int] = set()
     tokens = 0

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import ast
 from collections import Counter, defaultdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from benchmarks.size import TOPS, package, size_of, table
+from benchmarks.size import TOPS, definitions, package, size_of, statements, table
 
 PRODUCT = TOPS
 #: What imports go to from left to right; the last may import every one before it.
@@ -86,15 +85,6 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-@cache
-def definitions(
-    tree: ast.Module,
-) -> list[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The module, its classes and its functions."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
-
-
 def imports(tree: ast.Module, name: str, known: Any) -> set[str]:
     """Modules of the product that a file imports at run time."""
     found: set[str] = set()
@@ -104,7 +94,7 @@ def imports(tree: ast.Module, name: str, known: Any) -> set[str]:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             waiting += node.orelse
             continue
-        waiting += ast.iter_child_nodes(node)
+        waiting += statements(node)
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found |= {
                 _file(f"{node.module}.{one.name}", known) or _file(node.module, known) or ""

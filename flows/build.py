@@ -137,8 +137,9 @@ def _stages(recipe: Recipe, recipe_path: str, context: BuildContext, until: str)
     line = f"{released['path']} ({released['status']})"
     console.line("release", line)
     log(recipe.name, "release", line)
-    text = markdown(Path(released["path"]))
-    publish_markdown(recipe.name, "summary", text, f"{recipe.name} summary")
+    if tracked():
+        text = markdown(Path(released["path"]))
+        publish_markdown(recipe.name, "summary", text, f"{recipe.name} summary")
     return {**_summary(done), "release": released}
 
 

@@ -30,7 +30,7 @@ def figures(release: Path) -> dict[str, Any]:
     from routeyard.pipelines.release.query import connect
 
     manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
-    with connect(release) as connection:
+    with connect(release, for_people=False) as connection:
 
         def ask(name: str) -> list[dict[str, Any]]:
             done = connection.execute(_SQL[name])

@@ -160,6 +160,24 @@ def demo_release(demo_yard: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def small_built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recorded benchmark of `small_recorded` with its workspace `yard`; no test changes it."""
+    from tests.support.built_once import built_once
+    from tests.support.small_recorded import build
+
+    return built_once(tmp_path_factory, "small", build)
+
+
+@pytest.fixture
+def small(small_built: Path, tmp_path: Path) -> Path:
+    """The recipe of a copy of it, in `tmp_path`, beside its workspace `yard`."""
+    shutil.copytree(small_built, tmp_path, dirs_exist_ok=True)
+    for record in (tmp_path / "yard" / "runs").glob("*.json"):  # it names its recipe
+        record.write_text(record.read_text().replace(str(small_built), str(tmp_path)))
+    return tmp_path / "recipe.yaml"
+
+
+@pytest.fixture(scope="session")
 def as_a_user(
     demo_yard: Path, warm_python: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, dict]:

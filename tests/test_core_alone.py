@@ -19,7 +19,8 @@ TOPS = (
     "pyproject.toml", "constraints.txt", "README.md",
 )  # fmt: skip
 #: Tests of the copy: quick ones of several packages. The whole suite passes there too.
-SOME = ("tests/schemas", "tests/mapping", "tests/io", "tests/curate/test_prune.py")
+SOME = ("tests/curate/test_prune.py", "tests/schemas", "tests/mapping", "tests/io")
+SLOW = pytest.mark.slow
 
 pytestmark = pytest.mark.extensions
 
@@ -42,24 +43,29 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHON": str(python), "COPY": str(copy)}
 
 
-def _run(alone: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    command = [alone["PYTHON"], "-m", *words]
-    return subprocess.run(command, cwd=alone["COPY"], env=alone, capture_output=True, text=True)
-
-
 def test_commands_of_extensions_are_gone_and_a_release_is_built(alone: dict[str, str]) -> None:
-    listed = _run(alone, "routeyard", "--help").stdout
-    assert "evaluate" in listed
-    assert "reproduce" not in listed
-    assert "shadow" not in listed
-    built = _run(alone, "routeyard", "demo", "--no-open", "--workspace", "yard", "-q")
-    assert built.returncode == 0, built.stderr
-    release = "yard/releases/demo/1.0.0"
-    for words in (("verify", release), ("audit", release)):
-        done = _run(alone, "routeyard", *words)
-        assert done.returncode == 0, done.stdout + done.stderr
+    # The commands of one process, so that nothing is imported twice.
+    code = """
+from pathlib import Path
+from routeyard.flows.cli import run
+from tests.support.small_recorded import build
+release = str(build(Path("small")) / "yard/releases/small/1.0.0")
+for words in (["--help"], ["verify", release], ["audit", release]):
+    assert run(words) == 0, words
+"""
+    done = _run(alone, "-c", code)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "evaluate" in done.stdout
+    assert "reproduce" not in done.stdout
+    assert "shadow" not in done.stdout
 
 
-def test_tests_of_the_core_pass(alone: dict[str, str]) -> None:
-    done = _run(alone, "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *SOME)
+@pytest.mark.parametrize("tests", [SOME[0], *(pytest.param(t, marks=SLOW) for t in SOME[1:])])
+def test_tests_of_the_core_pass(alone: dict[str, str], tests: str) -> None:
+    done = _run(alone, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", tests)
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+def _run(alone: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    command = [alone["PYTHON"], *words]
+    return subprocess.run(command, cwd=alone["COPY"], env=alone, capture_output=True, text=True)

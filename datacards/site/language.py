@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -17,8 +18,15 @@ from markupsafe import Markup, escape
 from routeyard.datacards.charts import REFERENCES
 
 
-def page_environment() -> Environment:
-    """Templates of the pages, with autoescape and filters that show what is not known as –."""
+@cache
+def page_environment(pages: tuple[tuple[str, Any], ...] = ()) -> Environment:
+    """Templates of the pages, with autoescape and filters that show what is not known as –.
+
+    Made once: to compile the templates takes longer than to fill them.
+
+    Args:
+        pages: Pages of a site that each of them links to.
+    """
     environment = Environment(
         loader=PackageLoader("routeyard.datacards", "templates/site"),
         undefined=StrictUndefined,
@@ -26,7 +34,7 @@ def page_environment() -> Environment:
         lstrip_blocks=True,
         autoescape=True,
     )
-    environment.globals["pages"] = {}
+    environment.globals["pages"] = dict(pages)
     filters: dict[str, Callable[..., Any]] = {
         "count": lambda value: "–" if value is None else f"{value:,}",
         "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",

@@ -217,8 +217,7 @@ def write_site(books: Sequence[SiteRelease], out: Path) -> Path:
     assets = files("routeyard.datacards").joinpath("templates", "site")
     for name in _ASSETS:
         (out / name).write_text(assets.joinpath(name).read_text(encoding="utf-8"), "utf-8")
-    environment = page_environment()
-    environment.globals["pages"] = PAGES
+    environment = page_environment(tuple(PAGES.items()))
     for book in books:
         write_release(book, out / book.folder, environment)
     shown: dict[str, list[dict[str, Any]]] = {}

@@ -181,13 +181,17 @@ def _label_rates(connection: Any, figures: Mapping[str, Any]) -> None:
 # A DuckDB connection that can read the sealed Parquet of one release and do nothing else.
 
 
-def connect(release: Path, *, memory_limit: str = "4GB") -> Any:
+def connect(release: Path, *, memory_limit: str = "4GB", for_people: bool = True) -> Any:
     """Read-only connection with every table of the release by name.
 
     All of them are views over the Parquet files that the manifest seals. The
     `.duckdb` file is for people without this code: it is never opened here, so
     what a stranger wrote into it answers nothing. Files outside the release,
     extensions and further settings are locked.
+
+    Args:
+        for_people: Whether columns are described and the macros are there; on a small release
+            that takes longer than most queries.
 
     Raises:
         SourceError: the release lacks a file, or one is damaged or not inside it.
@@ -210,10 +214,11 @@ def connect(release: Path, *, memory_limit: str = "4GB") -> Any:
         connection = duckdb.connect()
         for sql in named_files({name: literal(path) for name, path in paths.items()}):
             connection.execute(sql)
-        for name in named_tables(paths).keys() & CONTRACTS.keys():
-            comment(connection, name, "VIEW")
         connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
-        define_macros(connection)
+        if for_people:
+            for name in named_tables(paths).keys() & CONTRACTS.keys():
+                comment(connection, name, "VIEW")
+            define_macros(connection)
         _label_rates(connection, manifest.figures)
         allowed = ", ".join(map(quoted, paths.values()))
         lock(connection, memory_limit, f"allowed_paths = [{allowed}]")

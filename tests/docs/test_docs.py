@@ -49,6 +49,7 @@ PARTS = re.compile(
 LONG = {"docs/labels.md", "pipelines/label/scorers/README.md"}
 
 
+@pytest.mark.slow  # CI runs `mkdocs build --strict` beside the suite
 @pytest.mark.extensions
 @pytest.mark.timeout(600)
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:

@@ -90,16 +90,16 @@ def test_one_module_fits_routers() -> None:
 
 def test_evaluate_after_zoo_run_fits_nothing(release, tmp_path, monkeypatch, mine, counted) -> None:
     zoo = ["zoo", "run", str(release), "--out", "zoo", *ZOO, "--own", mine]
-    assert run([*zoo, "--routers", "knn,ridge,task-map,random,linucb"]) == 0
+    assert run([*zoo, "--routers", "knn,task-map,random"]) == 0
     # The protocol's seeds, five drawn splits, and the fit that `evaluate` makes by default.
     assert sorted(fits(tmp_path)) == sorted([42, 1337, 2026, 7, 99, *[42] * 5, 0])
     first = len(counted)
-    assert {"knn", "ridge", "task-map", "random", "linucb", "mine"} <= set(counted)
+    assert {"knn", "task-map", "random", "mine"} <= set(counted)
     evaluate = ["evaluate", str(release), "--out", "found", *EVALUATE, "--router-from", mine]
     by_default = [*evaluate, "--router", "knn"]  # whose own setting is none of the protocol's
-    for name in ("ridge", "task-map", "random", "linucb"):
+    for name in ("task-map", "random"):
         evaluate += ["--router", name]
-    assert run([*by_default, *evaluate[-8:]]) == 0
+    assert run([*by_default, *evaluate[-4:]]) == 0
     assert run([*evaluate, "--seeds", "zoo"]) == 0
     assert counted[first:] == []
     # The figures are those of the same fits, and of a run that finds nothing kept.
@@ -128,12 +128,9 @@ def test_zoo_run_after_evaluate_reads_what_is_kept(release, tmp_path, mine, coun
     assert counted == ["knn"]
     # A certificate is a view too: its folds are fitted once.
     certified = [one for one in evaluate if one != "--no-certificate"]
-    certified[certified.index("100")] = "200"
     assert run(certified) == 0
     folds = len(counted)
     assert folds > 1
-    assert run(certified) == 0
-    assert len(counted) == folds
     arguments = ["certify", str(release), "--out", "c", "--embed", "--encoder", "tfidf"]
     assert run([*arguments, "--resamples", "200", "--cache", "cache"]) == 0
     assert len(counted) == folds

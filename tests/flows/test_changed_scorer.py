@@ -10,18 +10,13 @@ import pytest
 
 from routeyard.flows.cli import run
 from routeyard.flows.plan import plan_build
-from tests.support.small_recorded import write
 
 
 @pytest.fixture
-def changed(tmp_path: Path) -> Path:
+def changed(small: Path) -> Path:
     """The recipe of a build, in which another scorer is named since."""
-    recipe = write(tmp_path)
-    assert (
-        run(["build", str(recipe), "--workspace", str(tmp_path / "yard"), "--until", "label"]) == 0
-    )
-    recipe.write_text(recipe.read_text().replace("scorer: numeric", "scorer: rouge_l"))
-    return recipe
+    small.write_text(small.read_text().replace("scorer: numeric", "scorer: rouge_l"))
+    return small
 
 
 def test_relabel_reads_the_recipe_as_it_is_now(
@@ -52,12 +47,9 @@ def test_relabel_reads_the_recipe_as_it_is_now(
 
 
 def test_relabel_of_an_unchanged_recipe_names_no_scorer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_built: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe = write(tmp_path)
-    yard = str(tmp_path / "yard")
-    assert run(["build", str(recipe), "--workspace", yard, "--until", "label"]) == 0
-    capsys.readouterr()
+    yard = str(small_built / "yard")
     assert run(["relabel", "small", "--workspace", yard, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["scorers"], told["labels"]) == ([], 0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import sqrt
 
 import pytest
 
-from routeyard.flows.demo.answers import answer, bank, pool, succeeds, tokens, uniform
+from routeyard.flows.demo.answers import answer, bank, pool, succeeds, uniform
 from routeyard.flows.demo.server import SimulatedPool
+from routeyard.flows.recipe import find, read_yaml
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
+from routeyard.schemas.recipe import Recipe
 
 
 @pytest.fixture(scope="module")
@@ -45,21 +46,6 @@ def test_scorers_read_what_was_planted(readings):
         assert (reading.outcome == "correct") == meant, (model, q, reading)
 
 
-def test_measured_accuracy_lies_within_binomial_error_of_the_planted_strength(readings):
-    right, asked = Counter(), Counter()
-    for (model, q), reading in readings.items():
-        asked[model, q.task] += 1
-        right[model, q.task] += reading.outcome == "correct"
-    scores = []
-    planted = {(m.model_id, task): p for m in pool().values() for task, p in m.strengths.items()}
-    for cell, p in planted.items():
-        error = sqrt(p * (1 - p) / asked[cell])
-        scores.append((right[cell] / asked[cell] - p) / error)
-    assert max(map(abs, scores)) < 4
-    # Together as well: about one squared standard error per cell.
-    assert 0.6 < sum(z * z for z in scores) / len(scores) < 1.5
-
-
 def test_other_samples_can_differ_and_stay_as_strong():
     model = pool()["sim-sage-small"]
     outcomes = {q.id: [succeeds(0, model, q, s) for s in range(20)] for q in bank()}
@@ -81,11 +67,6 @@ def test_answers_come_in_many_forms():
     assert 0 < sum(a.finish_reason == "length" for a in said) / len(said) < 0.03
 
 
-def test_tokens_join_to_the_text():
-    text = "Wait,  actually: \\boxed{3.5}\n\nOK – São Tomé"
-    assert "".join(tokens(text)) == text
-
-
 def test_uniform_is_spread_and_stable():
     drawn = [uniform("a", i) for i in range(4000)]
     assert 0.47 < sum(drawn) / len(drawn) < 0.53
@@ -99,3 +80,10 @@ def test_a_question_is_recognised_inside_a_prompt_also_when_it_is_part_of_anothe
     for q in bank():
         assert served._recognise(f"Be brief.\n\n{q.question}\n\nAnswer with a word.") == q
     assert served._recognise("Who are you?") is None
+
+
+def test_every_model_of_the_recipe_says_that_it_is_simulated():
+    recipe = Recipe.model_validate(read_yaml(find("demo")))
+    assert {m.model_id for m in recipe.pool.models} == set(pool())
+    assert all(m.simulated and m.price_date for m in recipe.pool.models)
+    assert "SIMULATED" in recipe.release.description

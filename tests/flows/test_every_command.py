@@ -148,7 +148,7 @@ ELSEWHERE = {
     "yank": "changes the release that the others read: tests/release",
     "fingerprint": "needs a model's weights: tests/signals",
     "hidden-states": "needs a model's weights: tests/signals",
-    "deploy": "needs a Prefect server: tests/flows/test_deploy.py",
+    "deploy": "needs a Prefect server: tests/flows/test_prefect.py",
     "route": "needs a saved router: tests/routers",
     "sign": "changes the release that the others read: tests/release",
     "site": "tests/datacards",

@@ -28,7 +28,7 @@ from tests.flows.hosts import (
     network,
     store_settings,
 )
-from tests.flows.test_runners import digests
+from tests.flows.test_prefect import digests
 from tests.support.small_recorded import write
 
 pytestmark = [

@@ -14,15 +14,11 @@ from routeyard.flows.cli import run
 from routeyard.flows.label_audits import built
 from routeyard.pipelines.label.scorers import numeric
 from routeyard.pipelines.label.scorers.scorer import ScoreResult, ScoringInput
-from tests.support.small_recorded import write
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Path:
-    workspace = tmp_path / "yard"
-    recipe = write(tmp_path / "recorded")
-    build.fn(recipe=str(recipe), workspace=str(workspace), until="label")
-    return workspace
+def yard(small: Path) -> Path:
+    return small.parent / "yard"
 
 
 def test_relabel_reports_a_scorer_change_and_asks_nobody(
@@ -64,7 +60,6 @@ def test_audit_lists_findings_and_writes_tables(
 def test_audit_reads_a_release_as_it_reads_the_build_it_was_made_from(
     yard: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    build.fn(recipe=str(yard.parent / "recorded" / "recipe.yaml"), workspace=str(yard))
     assert run(["audit", "small", "--labels", "--workspace", str(yard), "--json"]) == 0
     of_build = json.loads(capsys.readouterr().out)
     (release,) = yard.glob("releases/small/*")
@@ -84,7 +79,7 @@ def test_a_decision_reaches_the_next_build(yard: Path, capsys: pytest.CaptureFix
     arguments = ["review", "small", "--workspace", str(yard), "--take", str(decided)]
     assert run([*arguments, "--by", "ada"]) == 0
     assert "1 decisions kept" in capsys.readouterr().out
-    recipe = yard.parent / "recorded" / "recipe.yaml"
+    recipe = yard.parent / "recipe.yaml"
     build.fn(recipe=str(recipe), workspace=str(yard), until="label")
     after = {
         (row["query_id"], row["model_id"]): (row["correct"], row["decided_by"])

@@ -45,9 +45,9 @@ def limited(size: int, *words: object) -> subprocess.CompletedProcess[str]:
     ("command", "size"),
     [
         ("build", 14 * GB // 10),
-        ("evaluate", 12 * GB // 10),
+        pytest.param("evaluate", 12 * GB // 10, marks=pytest.mark.slow),
         ("verify", 14 * GB // 10),
-        ("audit", GB),
+        pytest.param("audit", GB, marks=pytest.mark.slow),
     ],
 )
 def test_an_address_space_that_is_too_small_is_named_before_anything_begins(

@@ -13,14 +13,12 @@ from routeyard.flows.build import status
 from routeyard.flows.cli import run
 from routeyard.flows.workspace import keep_review
 from routeyard.schemas import VERDICTS
-from tests.support.small_recorded import write
 
 
 def test_a_build_up_to_ingest_keeps_what_was_recorded_of_later_stages(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe, yard = str(write(tmp_path)), str(tmp_path / "yard")
-    assert run(["build", recipe, "-w", yard]) == 0
+    recipe, yard = str(small), str(tmp_path / "yard")
     record = tmp_path / "yard" / "runs" / "small.json"
     whole = json.loads(record.read_text())
     assert {"ingest", "collect", "label", "curate", "certify"} <= set(whole["stages"])
@@ -47,10 +45,9 @@ def test_a_build_up_to_ingest_keeps_what_was_recorded_of_later_stages(
     assert set(json.loads(record.read_text())["stages"]) == {"ingest", "pool"}
 
 
-def test_a_review_makes_the_labels_stale(tmp_path: Path) -> None:
+def test_a_review_makes_the_labels_stale(small: Path, tmp_path: Path) -> None:
     # `status` called every stage fresh, and the release waiting.
-    recipe, yard = str(write(tmp_path)), tmp_path / "yard"
-    assert run(["build", recipe, "-w", str(yard)]) == 0
+    recipe, yard = str(small), tmp_path / "yard"
     rows = {row["stage"]: row["state"] for row in status(recipe, str(yard))}
     assert set(rows.values()) == {"fresh"}
     (verdicts,) = yard.glob("stages/label/*/verdicts.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -29,22 +30,18 @@ def edit(recipe, change):
     recipe.write_text(yaml.safe_dump(said), encoding="utf-8")
 
 
-def test_nothing_is_done_when_nothing_changed(tmp_path):
-    recipe = write(tmp_path)
-    first = run(recipe, tmp_path)
-    assert first["status"] == "released"
-    release = Path(first["release"]["path"])
+def test_nothing_is_done_when_nothing_changed(small, tmp_path):
+    release = tmp_path / "yard" / "releases" / "small" / "1.0.0"
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "yard").rglob("*") if p.is_file()}
-    again = run(recipe, tmp_path)
+    again = run(small, tmp_path)
     unchanged = {"status": "unchanged", "release": str(release)}
     assert again == {**unchanged, "changes": [], "published": None}
     after = {p: p.stat().st_mtime_ns for p in (tmp_path / "yard").rglob("*") if p.is_file()}
     assert after == before
 
 
-def test_a_price_changes_only_what_depends_on_it_and_gives_the_next_version(tmp_path):
-    recipe = write(tmp_path)
-    run(recipe, tmp_path)
+def test_a_price_changes_only_what_depends_on_it_and_gives_the_next_version(small, tmp_path):
+    recipe = small
 
     def dearer(said):
         said["pool"]["models"][0].update(price_in=3.0, price_out=9.0, price_date="2026-11-02")
@@ -64,8 +61,9 @@ def test_a_price_changes_only_what_depends_on_it_and_gives_the_next_version(tmp_
     assert run(recipe, tmp_path)["status"] == "unchanged"
 
 
-def test_a_failed_gate_stops_without_a_release(tmp_path):
-    recipe = write(tmp_path)
+def test_a_failed_gate_stops_without_a_release(small, tmp_path):
+    recipe = small
+    shutil.rmtree(tmp_path / "yard" / "releases")
     edit(recipe, lambda said: said["release"].pop("waivers"))
     with pytest.raises(GateFailed):
         run(recipe, tmp_path, publish_to=str(tmp_path / "public"))
@@ -73,12 +71,12 @@ def test_a_failed_gate_stops_without_a_release(tmp_path):
     assert not (tmp_path / "public").exists()
 
 
-def test_a_release_is_published_once_and_a_cut_transfer_is_continued(tmp_path):
-    recipe, public = write(tmp_path), tmp_path / "public"
+def test_a_release_is_published_once_and_a_cut_transfer_is_continued(small, tmp_path):
+    recipe, public = small, tmp_path / "public"
     first = run(recipe, tmp_path, publish_to=str(public))
     assert first["published"] == str(public / "small" / "1.0.0")
     there = public / "small" / "1.0.0" / "manifest.json"
-    assert there.read_bytes() == (Path(first["release"]["path"]) / "manifest.json").read_bytes()
+    assert there.read_bytes() == (Path(first["release"]) / "manifest.json").read_bytes()
     assert run(recipe, tmp_path, publish_to=str(public))["published"] is None
     # Cut off: the manifest, which goes last, and the note of success are not there.
     there.unlink()
@@ -87,7 +85,7 @@ def test_a_release_is_published_once_and_a_cut_transfer_is_continued(tmp_path):
     assert again["status"] == "unchanged"
     assert there.is_file()
     # A release that is damaged goes nowhere.
-    (Path(first["release"]["path"]) / "data" / "labels.parquet").write_bytes(b"")
+    (Path(first["release"]) / "data" / "labels.parquet").write_bytes(b"")
     with pytest.raises(GateFailed, match="does not hold"):
         run(recipe, tmp_path, publish_to=str(tmp_path / "elsewhere"))
     assert not (tmp_path / "elsewhere").exists()
@@ -101,10 +99,10 @@ def test_a_target_with_a_password_is_refused_before_anything_is_built(tmp_path):
     assert not (tmp_path / "yard" / "stages").exists()
 
 
-def test_publishing_to_a_hub(tmp_path):
+def test_publishing_to_a_hub(small, tmp_path, warm_python):
     from tests.support.hub import Hub
 
-    recipe, hub = write(tmp_path), Hub()
+    recipe, hub = small, Hub()
     more = {"workspace": str(tmp_path / "yard"), "publish_to": "hub:org/small"}
     script = (
         "import json, pathlib\n"
@@ -133,7 +131,7 @@ def test_publishing_to_a_hub(tmp_path):
     try:
         # The client reads the hub's address when it is imported: a process of its own.
         done = subprocess.run(
-            [sys.executable, "-c", script],
+            [*warm_python, "-c", script],
             cwd=tmp_path,
             env=os.environ | environment,
             capture_output=True,

@@ -53,10 +53,9 @@ def test_a_plan_names_what_the_cost_is_not_known_for(
     assert ("is not known without" in shown) == bool(unknown)
 
 
-def test_a_plan_says_that_the_version_is_released(tmp_path: Path) -> None:
-    recipe, yard = write(tmp_path), tmp_path / "yard"
-    assert not any("released already" in note for note in plan_build(recipe, yard)["notes"])
-    assert run(["build", str(recipe), "-w", str(yard)]) == 0
+def test_a_plan_says_that_the_version_is_released(small: Path, tmp_path: Path) -> None:
+    recipe, yard = small, tmp_path / "yard"
+    assert not any("released already" in note for note in plan_build(recipe, "none")["notes"])
     (note,) = (n for n in plan_build(recipe, yard)["notes"] if "released already" in n)
     assert "nothing it is made of has changed" in note
     lines = (tmp_path / "answers.jsonl").read_text().splitlines()
@@ -66,8 +65,8 @@ def test_a_plan_says_that_the_version_is_released(tmp_path: Path) -> None:
     assert "set a new 'version'" in note
 
 
-def test_a_build_ends_with_its_losses(tmp_path: Path, capsys: Capture) -> None:
-    recipe, yard = write(tmp_path), tmp_path / "yard"
+def test_a_build_ends_with_its_losses(small: Path, tmp_path: Path, capsys: Capture) -> None:
+    recipe, yard = small, tmp_path / "yard"
     assert run(["build", str(recipe), "-w", str(yard)]) == 0
     shown = " ".join("".join(capsys.readouterr()).split())
     assert "1 pairs without a label: no recorded answer" in shown
@@ -85,7 +84,10 @@ def test_a_build_ends_with_its_losses(tmp_path: Path, capsys: Capture) -> None:
 
 def test_a_scorer_that_fails_on_a_whole_task_is_said(tmp_path: Path, capsys: Capture) -> None:
     fields = {**RECIPE["sources"][0]["fields"], "task": "task"}
-    recipe = write(tmp_path, sources=[{**RECIPE["sources"][0], "fields": fields}])
+    # Embeddings that are asked for are made, although no rule needs them.
+    release = {**RECIPE["release"], "include_embeddings": True}
+    sources = [{**RECIPE["sources"][0], "fields": fields}]
+    recipe = write(tmp_path, sources=sources, release=release)
     rows = [json.loads(line) for line in (tmp_path / "questions.jsonl").read_text().splitlines()]
     for i, row in enumerate(rows):
         row |= {"task": "words", "answer": "no number"} if i < 4 else {"task": "sums"}
@@ -96,6 +98,8 @@ def test_a_scorer_that_fails_on_a_whole_task_is_said(tmp_path: Path, capsys: Cap
     assert "8 pairs without a label: scorer error of 'numeric'" in shown
     assert "4 questions x 2 models" in shown
     assert "mend the references or choose another scorer" in shown
+    data = tmp_path / "yard" / "releases" / "small" / "1.0.0" / "data"
+    assert pq.read_table(data / "embeddings.parquet").num_rows == 12
 
 
 def test_a_scorer_that_fails_on_every_question_ends_the_build_by_its_name(
@@ -110,14 +114,6 @@ def test_a_scorer_that_fails_on_every_question_ends_the_build_by_its_name(
     assert "no answer has a label: scorer 'numeric' (23 errors) failed on every question" in shown
     assert "'no number'" in shown
     assert "mend fields.references" in shown
-
-
-def test_embeddings_that_are_asked_for_are_made_without_a_rule(tmp_path: Path) -> None:
-    release = {**RECIPE["release"], "include_embeddings": True}
-    recipe = write(tmp_path, release=release)
-    assert run(["build", str(recipe), "-w", str(tmp_path / "yard")]) == 0
-    folder = tmp_path / "yard" / "releases" / "small" / "1.0.0" / "data"
-    assert pq.read_table(folder / "embeddings.parquet").num_rows == 12
 
 
 def test_a_deployment_that_cannot_run_is_refused_in_a_line(

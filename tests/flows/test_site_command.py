@@ -20,15 +20,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from routeyard.datacards.card import render
+from routeyard.datacards.files import render as render_files
 from routeyard.flows.cli import run
 from routeyard.flows.site import write as write_site
 from routeyard.flows.web import SiteServer
 from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.contracts import RESULTS
 from tests.support import small_release
 
-write = small_release.write
+write, release, sound = small_release.write, small_release.release, small_release.sound
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'{{7*7}}"
 
 
@@ -69,10 +72,13 @@ def shard(path: Path) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
-@pytest.fixture
-def site(write: Any, tmp_path: Path) -> Path:
-    release = write(hostile(), recipe={"release": {"title": f"T{NASTY}"}}).path
-    return write_site([release], tmp_path / "site").parent
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("hostile")
+    recipe = {**small_release.RECIPE, "release": {"title": f"T{NASTY}"}}
+    made = write_release(hostile(), recipe=recipe, root=root, render_card=render,
+                         render_files=render_files, sources=small_release.SOURCES)  # fmt: skip
+    return write_site([made.path], root / "site").parent
 
 
 def test_hostile_text_is_text_on_every_page_and_nothing_is_asked_from_elsewhere(site: Path) -> None:
@@ -109,17 +115,19 @@ def test_a_question_carries_answers_verdicts_cost_and_who_decided(site: Path) ->
     assert contested == [False, True, False]
 
 
-def test_the_same_release_gives_the_same_bytes(write: Any, tmp_path: Path) -> None:
-    release = write().path
-    one, two = (write_site([release], tmp_path / name).parent for name in ("one", "two"))
+def test_a_workspace_shows_its_versions_and_gives_the_same_bytes_again(
+    release: Path, tmp_path: Path
+) -> None:
+    one, two = (write_site([tmp_path], tmp_path / name).parent for name in ("one", "two"))
+    page = (one / "index.html").read_text(encoding="utf-8")
+    assert f"{release.parent.name}/{release.name}/index.html" in page
     files = sorted(p.relative_to(one) for p in one.rglob("*") if p.is_file())
     assert files == sorted(p.relative_to(two) for p in two.rglob("*") if p.is_file())
     assert all((one / name).read_bytes() == (two / name).read_bytes() for name in files)
 
 
-def test_without_texts_no_question_and_no_answer_is_anywhere(write: Any, tmp_path: Path) -> None:
-    release = write().path
-    out = write_site([release], tmp_path / "site", texts=False).parent
+def test_without_texts_no_question_and_no_answer_is_anywhere(sound: Path, tmp_path: Path) -> None:
+    out = write_site([sound], tmp_path / "site", texts=False).parent
     assert not list(out.rglob("shards"))
     text = "".join(path.read_text() for path in out.rglob("*.html"))
     assert "Answer with a number." not in text  # of every prompt
@@ -158,18 +166,9 @@ def test_where_a_cost_is_not_known_specialists_are_told_over_all_models(
     assert ">+0.0</td><td>no</td>" in row[0]
 
 
-def test_a_workspace_shows_all_its_versions(write: Any, tmp_path: Path) -> None:
-    write(root=tmp_path / "yard" / "releases")
-    index = write_site([tmp_path / "yard"], tmp_path / "site")
-    page = index.read_text(encoding="utf-8")
-    release = next((tmp_path / "yard").glob("releases/*/*"))
-    assert f"{release.parent.name}/{release.name}/index.html" in page
-
-
 def test_an_evaluation_stands_under_the_version_it_was_made_of_alone(
-    write: Any, tmp_path: Path
+    release: Path, tmp_path: Path
 ) -> None:
-    release = write().path
     fingerprint = json.loads((release / "manifest.json").read_text())["fingerprint"]
     ids = [row["query_id"] for row in small_release.tiny_tables()["queries"].to_pylist()]
     beside = tmp_path / "results"
@@ -192,8 +191,7 @@ def test_an_evaluation_stands_under_the_version_it_was_made_of_alone(
     assert shown == [True, False]
 
 
-def test_bad_places_are_told(write: Any, tmp_path: Path) -> None:
-    release = write().path
+def test_bad_places_are_told(release: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="neither a release"):
         write_site([tmp_path / "nothing"], tmp_path / "site")
     with pytest.raises(BadInput, match="inside a release"):

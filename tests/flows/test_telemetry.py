@@ -25,6 +25,7 @@ one = AnalyticsService._instance
 print("events:", one is not None and (one._started or not one._queue.empty()))
 sys.exit(code)
 """
+SLOW = pytest.mark.slow
 _ASKED = "from prefect._internal.analytics import is_telemetry_enabled as on; print(on())"
 
 
@@ -74,12 +75,19 @@ def test_a_build_on_a_terminal_prints_no_notice_and_queues_no_event(tmp_path: Pa
 @pytest.mark.parametrize(
     ("given", "first", "on"),
     [
-        ({}, "routeyard.flows.build", False),
-        ({}, "flows.build", False),  # a deployment's entry point
+        # That a build has it off shows the test above.
+        pytest.param({}, "flows.build", False, marks=SLOW),  # a deployment's entry point
         ({"DO_NOT_TRACK": "0"}, "routeyard.flows.build", True),
-        ({"DO_NOT_TRACK": "1"}, "routeyard.flows.build", False),
-        ({"PREFECT_SERVER_ANALYTICS_ENABLED": "true"}, "routeyard.flows.build", True),
-        ({"PREFECT_SERVER_ANALYTICS_ENABLED": "false"}, "routeyard.flows.build", False),
+        pytest.param({"DO_NOT_TRACK": "1"}, "routeyard.flows.build", False, marks=SLOW),
+        pytest.param(
+            {"PREFECT_SERVER_ANALYTICS_ENABLED": "true"}, "routeyard.flows.build", True, marks=SLOW
+        ),
+        pytest.param(
+            {"PREFECT_SERVER_ANALYTICS_ENABLED": "false"},
+            "routeyard.flows.build",
+            False,
+            marks=SLOW,
+        ),
         # Whoever uses Prefect for something else has made up his mind.
         ({}, "prefect, routeyard.flows.build", True),
     ],

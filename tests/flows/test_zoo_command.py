@@ -191,25 +191,6 @@ def test_a_kill_costs_the_cells_in_flight_and_no_more(release, tmp_path) -> None
     assert table.num_rows == len(after) > len(before)
 
 
-def test_bad_input_is_answered_with_the_next_step(release, tmp_path, capsys) -> None:
-    base = ["zoo", "run", str(release), "--out", str(tmp_path / "o")]
-    for more, says in (
-        (["--routers", "kmean", "--encoders", "tfidf"], "did you mean 'kmeans'"),
-        (["--routers", "knn", "--encoders", "tfid"], "did you mean 'tfidf'"),
-        (
-            ["--routers", "knn", "--encoders", "tfidf", "--runner", "ray"],
-            "is not one of 'threads', 'dask'",
-        ),
-        (["--encoders", "tfidf", "--own", str(tmp_path / "no.csv")], "no such predictions file"),
-        (["--encoders", "tfidf", "--own", "nowhere:Class"], "cannot be imported"),
-    ):
-        assert run([*base, *more]) == 2
-        assert says in capsys.readouterr().err
-    assert (
-        run(["zoo", "run", str(release), "--out", str(release / "x"), "--encoders", "tfidf"]) == 2
-    )
-
-
 def test_a_tie_of_models_is_told_as_one() -> None:
     result = {"router": "knn", "encoder": "tfidf", "rule": "argmax", "costs": None}
     result |= {"scores": {"a": 0.5, "b": 0.5, "c": 0.1}, "model_id": "a"}

@@ -14,12 +14,11 @@ from tests.support.small_recorded import RECIPE, write
 
 
 def test_the_table_is_in_the_card_and_belongs_to_the_labels(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     yard = tmp_path / "yard"
-    first = run_build(str(write(tmp_path)), str(yard), jobs=1, until="release")
     out = tmp_path / "zoo"
-    command = ["zoo", "run", first["release"]["path"], "--out", str(out), "--no-report"]
+    command = ["zoo", "run", str(yard / "releases/small/1.0.0"), "--out", str(out), "--no-report"]
     assert run([*command, "--routers", "best-generalist,task-map", "--encoders", "tfidf"]) == 0
     carried = {**RECIPE["release"], "zoo": "zoo/zoo.json"}
     recipe = write(tmp_path, release=carried, version="1.1.0")

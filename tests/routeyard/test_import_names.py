@@ -37,17 +37,14 @@ import schemas, pipelines, flows, datacards, routeyard
 with routeyard.open_release({str(demo_release)!r}) as release:
     print(release.arrow("labels").num_rows)
 routeyard.plan("demo", workspace="yard")
+from routeyard.flows.cli import run
+assert run(["build", "demo", "--until", "ingest", "--json"]) == 0
 routeyard.evaluate({str(demo_release)!r}, ["random"], resamples=50)
 print(schemas.OWNER, pipelines.OWNER, flows.OWNER, datacards.OWNER)
 """
     done = run(folder, "-c", code)
     assert done.returncode == 0, done.stderr
     assert "the user of schemas the user of pipelines the user of flows" in done.stdout
-
-
-def test_a_command_works_there(folder: Path) -> None:
-    done = run(folder, "-m", "routeyard", "build", "demo", "--until", "ingest", "--json")
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_entry_point_of_deployments_loads() -> None:

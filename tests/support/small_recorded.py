@@ -35,6 +35,17 @@ RECIPE: dict[str, Any] = {
 }
 
 
+def build(folder: Path) -> Path:
+    """The benchmark and, in `yard`, the workspace in which it was built; returns the folder.
+
+    In a copy of the folder nothing is built again (the fixture `small` makes one).
+    """
+    from routeyard.flows.build import run_build
+
+    run_build(str(write(folder)), str(folder / "yard"), jobs=1, until="release")
+    return folder
+
+
 def write(folder: Path, **change: Any) -> Path:
     """Questions, answers and recipe in a folder; `change` replaces recipe keys."""
     folder.mkdir(parents=True, exist_ok=True)
