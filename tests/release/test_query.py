@@ -48,27 +48,28 @@ def test_bare_duckdb_file_answers_without_our_code(release, tmp_path, monkeypatc
         assert connection.execute("SELECT count(*) FROM accuracy").fetchone() == (6,)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM read_csv('/etc/passwd')",
-        "SELECT * FROM '/etc/hostname'",
-        "SELECT * FROM read_text('{release}/manifest.json')",
-        "SELECT * FROM glob('/*')",
-        "COPY labels TO '/tmp/stolen.csv'",
-        "ATTACH '/tmp/other.duckdb'",
-        "INSTALL httpfs",
-        "LOAD httpfs",
-        "DELETE FROM labels",
-        "CREATE TABLE t AS SELECT 1",
-        "SET memory_limit = '64GB'",
-        "EXPLAIN ANALYZE COPY labels TO '{release}/data/labels.parquet'",
-    ],
+FORBIDDEN = (
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM '/etc/hostname'",
+    "SELECT * FROM read_text('{release}/manifest.json')",
+    "SELECT * FROM glob('/*')",
+    "COPY labels TO '/tmp/stolen.csv'",
+    "ATTACH '/tmp/other.duckdb'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "DELETE FROM labels",
+    "CREATE TABLE t AS SELECT 1",
+    "SET memory_limit = '64GB'",
+    "EXPLAIN ANALYZE COPY labels TO '{release}/data/labels.parquet'",
 )
-def test_nothing_but_reading_the_release(release, sql):
+
+
+def test_nothing_but_reading_the_release(release):
     before = (release / "data/labels.parquet").read_bytes()
-    with pytest.raises((Unsafe, QueryError)):
-        query_release(release, sql.replace("{release}", str(release)))
+    with closing(SqlProcess(release)) as process:
+        for sql in FORBIDDEN:
+            with pytest.raises((Unsafe, QueryError)):
+                process.table(sql.replace("{release}", str(release)), timeout_s=60)
     assert (release / "data/labels.parquet").read_bytes() == before
 
 
@@ -120,17 +121,17 @@ def test_a_folder_that_is_no_release(tmp_path):
         open_release(tmp_path)
 
 
-@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 1e300, 0.0, -1.0])
-def test_a_time_out_is_a_time(release, seconds):
-    with pytest.raises(BadInput, match="no time-out"):
-        query_release(release, "SELECT 1", timeout_s=seconds)
+def test_a_time_out_is_a_time(release):
+    for seconds in (float("nan"), float("inf"), 1e300, 0.0, -1.0):
+        with pytest.raises(BadInput, match="no time-out"):
+            query_release(release, "SELECT 1", timeout_s=seconds)
 
 
-@pytest.mark.parametrize("format", ["table", "csv", "json", "markdown"])
-def test_a_value_that_python_cannot_hold_is_named_and_not_a_traceback(release, format):
+def test_a_value_that_python_cannot_hold_is_named_and_not_a_traceback(release):
     answer = query_release(release, "SELECT DATE '290000-01-01' AS far")
-    with pytest.raises(BadInput, match="'far' holds a value that cannot be shown"):
-        to_text(answer, format)
+    for form in ("table", "csv", "json", "markdown"):
+        with pytest.raises(BadInput, match="'far' holds a value that cannot be shown"):
+            to_text(answer, form)
 
 
 def test_two_columns_of_one_name_do_not_become_one_in_json(release):
