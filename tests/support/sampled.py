@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -15,15 +15,22 @@ def some(names: Iterable[str], every: int) -> list[Any]:
 
 
 def together(
-    cases: Mapping[str, Any], groups: int, shown_by: Callable[[Any], object], apart: Iterable = ()
+    cases: Mapping[str, Any],
+    groups: int,
+    shown_by: Callable[[Any], object],
+    apart: Iterable[Iterable[str]] = (),
+    alone: Collection[str] = (),
 ) -> list[Any]:
     """Groups of cases for one input each, and with `-m slow` each case with an input of its own.
 
-    No two of a group are shown by the same thing, so that none is found in place of another; those
-    of a tuple in `apart` make a group of their own, since the others would hide them.
+    No two of a group are shown by the same thing, so that none is found in place of another.
+
+    Args:
+        apart: Further groups, of cases that the others would hide.
+        alone: Cases that are in no group.
     """
     made: list[dict[object, str]] = [{shown_by(cases[name]): name for name in one} for one in apart]
-    alone = {name for one in apart for name in one}
+    alone = {*alone, *(name for one in made for name in one.values())}
     made += [{} for _ in range(groups)]
     for name in cases:
         if name not in alone:
