@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import routeyard
+from tests.calls.loopback import Do, Loopback, answer, completion
 
 #: Families of meaning in many spellings: rate, connection, server, quota, codes, timeout.
 NOT_ANSWERED = (
@@ -210,48 +208,27 @@ def test_a_status_in_another_language_is_asked_about(name: str, tmp_path: Path) 
     assert any("abgebrochen" in one.says and "5" in one.says for one in found.findings)
 
 
-@pytest.fixture
-def server() -> Iterator[str]:
-    """Answers nothing, and says why in the finish reason alone."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            overloaded = "7" in asked["messages"][-1]["content"]
-            choice = {
-                "index": 0,
-                "message": {"role": "assistant", "content": "" if overloaded else "4"},
-                "finish_reason": "engine_overloaded" if overloaded else "stop",
-            }
-            usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
-            body = json.dumps({"model": "m", "choices": [choice], "usage": usage}).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
-        threading.Thread(target=served.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{served.server_address[1]}/v1"
-        served.shutdown()
+def overloaded(body: dict[str, Any], seen: int) -> Do:
+    """Answers nothing to one question, and says why in the finish reason alone."""
+    if "7" in body["messages"][-1]["content"]:
+        return answer(completion("", finish="engine_overloaded"))
+    return answer(completion("4"))
 
 
-def test_a_served_reply_that_failed_is_not_empty(tmp_path: Path, server: str) -> None:
+def test_a_served_reply_that_failed_is_not_empty(tmp_path: Path) -> None:
     asked = [{"id": str(k), "question": f"What is {k} * 1?", "reference": "4"} for k in (1, 2, 7)]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked))
     fields = {"id": "id", "question": "question", "references": "reference"}
     price = {"price_in": 1.0, "price_out": 1.0, "price_date": "2026-11-01"}
-    recipe = {
-        "name": "r", "version": "1.0.0",
-        "sources": [{"name": "s", "path": "q.jsonl", "scorer": "numeric", "fields": fields}],
-        "pool": {"models": [{"model_id": "m", "provider": "p", **price}],
-                 "providers": [{"name": "p", "base_url": server}]},
-        "collect": {"retry": {"attempts": 1}},
-    }  # fmt: skip
-    (tmp_path / "r.yaml").write_text(json.dumps(recipe))
-    # It was an empty, wrong answer; nobody knows what the model would have said.
-    with pytest.raises(Exception, match="1 answers are still missing"):
-        built(tmp_path / "r.yaml", tmp_path / "yard")
+    with Loopback(overloaded) as server:
+        recipe = {
+            "name": "r", "version": "1.0.0",
+            "sources": [{"name": "s", "path": "q.jsonl", "scorer": "numeric", "fields": fields}],
+            "pool": {"models": [{"model_id": "m", "provider": "p", **price}],
+                     "providers": [{"name": "p", "base_url": server.base_url}]},
+            "collect": {"retry": {"attempts": 1}},
+        }  # fmt: skip
+        (tmp_path / "r.yaml").write_text(json.dumps(recipe))
+        # It was an empty, wrong answer; nobody knows what the model would have said.
+        with pytest.raises(Exception, match="1 answers are still missing"):
+            built(tmp_path / "r.yaml", tmp_path / "yard")
