@@ -30,10 +30,11 @@ APART = [
     ("no samples", "a key that no recipe has", "a source of no kind", "gains of a router",
      "words of the certificate", "leaks of the certificate"),
     ("a rule without a name", "shares of more than all", "stages without figures", "no verdicts",
-     "conflicts of half a group"),
+     "conflicts of half a group", "reasons of removals"),
     ("a recipe of nothing", "no splits", "plots of other labels"),
     ("seed of the certificate", "folds of the certificate", "verdicts and labels alike",
-     "near-duplicates that are none", "served by another model", "contested labels"),
+     "near-duplicates that are none", "served by another model", "contested labels",
+     "splits cut"),
     ("certificate of another verdict", "zero tokens beside a clean audit",
      "rule of the certificate", "score 1 with correct false"),
     ("requests of zeros to an address that nobody states", "intervals of nothing",
@@ -167,11 +168,15 @@ def test_the_command_prints_three_lists_and_exits_3_on_a_contradiction(
     # Nothing of this release was charged by the price table, and nobody proves a domain.
     assert "costs by the price table" not in proved
     assert "domain" not in proved
-    lied = resealed(demo_release, tmp_path, DEMO["costs divided by 1,000"][0])
-    assert run(["verify", str(lied)]) == 3
+    assert run(["verify", str(honest)]) == 0
     printed = capsys.readouterr().out
     assert all(word in printed for word in ("\nproved", "\nconsistent", "\nbelieved"))
-    assert "rows break the rule 'costs by the price table'" in " ".join(printed.split())
+    lied = resealed(demo_release, tmp_path, DEMO["costs divided by 1,000"][0])
+    assert run(["verify", str(lied), "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)["findings"]
+    (finding,) = [one for one in found if one["where"] == "responses"]
+    assert "rows break the rule 'costs by the price table'" in finding["says"]
+    assert "expected" in finding["says"]
 
 
 def test_everything_again_with_full(demo_release: Path) -> None:
