@@ -128,7 +128,9 @@ class Loopback:
         self._loop.close()
 
     def receive(self, method: str, path: str, body: bytes) -> Do:
-        """What to do with one HTTP request."""
+        """What to do with one HTTP request; there is no list of models."""
+        if not body:
+            return Do(status=404)
         data = json.loads(body)
         prompt = data["messages"][-1]["content"]
         key = (data["model"], prompt, data.get("seed"))

@@ -120,7 +120,7 @@ def test_a_simulated_pool_is_said_plainly(write, tables):
     assert "**Simulated pool.** All 3 models" in (path / "README.md").read_text()
 
 
-def test_where_prices_and_sizes_were_read_is_said_with_the_day(write, tables):
+def test_prices_costs_and_leaks_are_told(write, tables):
     rows = tables["models"].to_pylist()
     listed = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-11-10", "price_up_to": 200_000}
     for row in rows[:2]:
@@ -130,19 +130,54 @@ def test_where_prices_and_sizes_were_read_is_said_with_the_day(write, tables):
     pool = {
         "models": [{"model_id": names[0], "params_b": 7, "params_source": "a page (read today)"}]
     }
-    path = write({**tables, "models": MODELS.from_rows(rows)}, recipe={"pool": pool}).path
-    card = (path / "README.md").read_text()
+    answers = tables["responses"].to_pylist()
+    for row in answers:
+        if row["model_id"] == "m1":
+            row["cost_usd"] = row["cost_source"] = None
+    asked = tables["queries"]
+    at = asked.schema.get_field_index("prompt")
+    prompts = asked.column("prompt").to_pylist()
+    prompts[0] = "  " + prompts[1].upper()
+    leaking = {
+        **tables,
+        "queries": asked.set_column(at, asked.schema.field(at), [prompts]),
+        "models": MODELS.from_rows(rows),
+        "responses": RESPONSES.from_rows(answers),
+    }
+    card = (write(leaking, recipe={"pool": pool}).path / "README.md").read_text()
+    # A model without costs is named, and the others are counted.
+    assert "11 of 17 responses with a known cost; not known of m1 |" in card
     assert (
         "Prices were read 2026-11-10 (genai-prices 0.2.3, openai/a: 2 models; of prompts up to "
         "200,000 tokens); 2020-01-01 (as the recipe states them: 1 model)." in card
     )
     assert f"The size of {names[0]}: a page (read today)." in card
+    said = "Test questions of scheme dense that are also in its train set: 1 of 2 word for word, "
+    # An empty table of near-duplicates is not "none" where the recipe never looked.
+    assert said + "near-duplicates not looked for." in card
+    ids = asked.column("query_id").to_pylist()
+    leaking["duplicates"] = DUPLICATES.from_rows(
+        {
+            "query_id": q, "encoder": "e", "threshold": 0.99, "group_id": "g", "similarity": 1.0,
+            "representative": q == ids[2], "label_conflict": False,
+        }
+        for q in (ids[2], ids[3])
+    )  # fmt: skip
+    looked = {"curate": [{"rule": "dedup"}], "version": "1.0.1"}
+    card = (write(leaking, recipe=looked).path / "README.md").read_text()
+    assert said + "1 as near-duplicates." in card
 
 
-def test_waivers_are_listed(write):
+def test_waivers_and_how_to_cite_it_and_its_sources(write):
     waiver = {"gate": "metering", "reason": "the recordings hold neither prices nor usage"}
-    card = (write(waivers=[waiver]).path / "README.md").read_text()
+    sources = [{"source": "sums", "url": "https://example.org/sums"}, {"source": "odd"}]
+    card = (write(sources=sources, waivers=[waiver]).path / "README.md").read_text()
     assert "- **metering**: the recordings hold neither prices nor usage" in card
+    assert "## Citation" in card
+    assert "@misc{tiny_1_0_0," in card
+    assert "Cite what it is made of as well: sums (https://example.org/sums); odd." in card
+    assert "from routeyard import open\\_release" not in card
+    assert "from routeyard import open_release" in card
 
 
 def test_words_of_the_recipe_and_unknown_costs(write, tables):
@@ -251,47 +286,3 @@ def test_the_hub_is_told_tasks_sources_and_who_annotated(release):
     assert head["annotations_creators"] == ["machine-generated"]
     assert head["source_datasets"] == ["original"]
     assert "doi" not in head
-
-
-def test_questions_that_leak_are_counted_in_the_card_with_or_without_a_certificate(write, tables):
-    asked = tables["queries"]
-    at = asked.schema.get_field_index("prompt")
-    prompts = asked.column("prompt").to_pylist()
-    prompts[0] = "  " + prompts[1].upper()
-    tables["queries"] = asked.set_column(at, asked.schema.field(at), [prompts])
-    said = "Test questions of scheme dense that are also in its train set: 1 of 2 word for word, "
-    card = (write(tables).path / "README.md").read_text()
-    # An empty table of near-duplicates is not "none" where the recipe never looked.
-    assert said + "near-duplicates not looked for." in card
-    ids = asked.column("query_id").to_pylist()
-    tables["duplicates"] = DUPLICATES.from_rows(
-        {
-            "query_id": q, "encoder": "e", "threshold": 0.99, "group_id": "g", "similarity": 1.0,
-            "representative": q == ids[2], "label_conflict": False,
-        }
-        for q in (ids[2], ids[3])
-    )  # fmt: skip
-    looked = {"curate": [{"rule": "dedup"}], "version": "1.0.1"}
-    card = (write(tables, recipe=looked).path / "README.md").read_text()
-    assert said + "1 as near-duplicates." in card
-
-
-def test_how_to_cite_it_and_its_sources(write):
-    sources = [{"source": "sums", "url": "https://example.org/sums"}, {"source": "odd"}]
-    card = (write(sources=sources).path / "README.md").read_text()
-    assert "## Citation" in card
-    assert "@misc{tiny_1_0_0," in card
-    assert "Cite what it is made of as well: sums (https://example.org/sums); odd." in card
-    assert "from routeyard import open\\_release" not in card
-    assert "from routeyard import open_release" in card
-
-
-def test_a_model_without_costs_is_named_and_the_others_are_counted(write, tables):
-    rows = tables["responses"].to_pylist()
-    for row in rows:
-        if row["model_id"] == "m1":
-            row["cost_usd"] = row["cost_source"] = None
-    card = (
-        write({**tables, "responses": RESPONSES.from_rows(rows)}).path / "README.md"
-    ).read_text()
-    assert "11 of 17 responses with a known cost; not known of m1 |" in card

@@ -122,7 +122,8 @@ def test_recipes(tmp_path: Path, row: Rows, size: Size) -> None:
 def test_manifests(tmp_path: Path, row: Rows, size: Size, full: bool) -> None:
     if not full:
         pytest.skip("in the full suite; test_releases.py damages manifests in every run")
-    from tests.faults.test_releases import small, write_release
+    from routeyard.pipelines.release.build import write_release
+    from tests.support import small_release as small
 
     release = write_release(
         small.tiny_tables(), recipe=small.RECIPE, root=tmp_path, render_card=lambda *a: "card"

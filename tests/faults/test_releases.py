@@ -17,9 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.datacards.files import render as render_files
 from routeyard.pipelines.common.errors import RouteyardError
-from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.query import query_release
 from routeyard.pipelines.release.reader import open_release
 from routeyard.pipelines.verify.database import verify_release
@@ -32,17 +30,9 @@ ROOT = Path(__file__).parents[2]
 Corrupt = Callable[[Path], Any]
 
 
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory) -> Path:
-    written = write_release(
-        small.tiny_tables(),
-        recipe=small.RECIPE,
-        root=tmp_path_factory.mktemp("pristine"),
-        render_card=render,
-        render_files=render_files,
-        sources=small.SOURCES,
-    )
-    return written.path
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small.written_once(tmp_path_factory, {}).path
 
 
 def manifest(change: Callable[[dict], Any], *, reseal: bool = True) -> Corrupt:
@@ -193,6 +183,25 @@ def other_code(change: Corrupt) -> Corrupt:
         manifest(lambda m: m.update(code_version="0.0.1"))(release)
 
     return corrupt
+
+
+def cut_short(release: Path) -> None:
+    path = release / "data/labels.parquet"
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def one_byte(release: Path) -> None:
+    path = release / "data/responses.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def exchanged(release: Path) -> None:
+    one, two = (release / f"data/{name}.parquet" for name in ("labels", "splits"))
+    one.rename(release / "x")
+    two.rename(one)
+    (release / "x").rename(two)
 
 
 SECRET = "read_text('/etc/hostname')"
@@ -397,6 +406,10 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
     "a column gone": ("contract", table("labels", lambda t: t.drop_columns(["score"]))),
     "a Parquet of noise": ("parquet", written("data/labels.parquet", b"PAR1" * 100)),
     "an empty Parquet": ("parquet", written("data/labels.parquet", b"")),
+    "a Parquet cut short": ("parquet", cut_short),
+    "one byte changed": ("file", one_byte),
+    "two files exchanged": ("contract", exchanged),
+    "a file missing": ("file", lambda r: (r / "data/models.parquet").unlink()),
     # the card and what a viewer would run
     "a figure of the card": ("card", edited("README.md", "| queries | 6 |", "| queries | 60 |")),
     "a figure of the card, by other code": (
@@ -451,9 +464,15 @@ FOUND = {
     for name, *found in [line.split(" ¦ ")]
 }
 
-#: Every one of them in the full suite, each fifth in every run.
+#: Every one of them in the full suite; in every run, one of each kind of finding and these.
 FULL = bool(os.environ.get("ROUTEYARD_FAULTS"))
-TRIED = list(CORRUPTIONS) if FULL else list(CORRUPTIONS)[::5]
+OFTEN = {
+    "a macro of rows", "a path to the parent", "a table for a view over a secret",
+    "nested fifty thousand deep", "rows repeated", "a Parquet cut short", "one byte changed",
+    "two files exchanged", "a file missing",
+}  # fmt: skip
+FIRST = {check: name for name, (check, _) in reversed(CORRUPTIONS.items())}
+TRIED = [name for name in CORRUPTIONS if FULL or name in {*OFTEN, *FIRST.values()}]
 
 
 def test_there_are_sixty_and_the_untouched_release_holds(pristine):

@@ -91,10 +91,10 @@ def test_a_release_that_another_build_makes_meanwhile(write, tables, monkeypatch
 
     monkeypatch.setattr(build, "write_database", meanwhile)
     if same:
-        assert write().status == "unchanged"
+        assert write(tables).status == "unchanged"
     else:
         with pytest.raises(VersionExists):
-            write()
+            write(tables)
     assert done[1].status == "created"
 
 

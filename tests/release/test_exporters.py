@@ -10,12 +10,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from routeyard.datacards.card import render
 from routeyard.pipelines.common.errors import BadInput, UnknownName
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
+from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.exporters import EXPORTERS
 from routeyard.pipelines.release.exporters.router_tables import export
 from routeyard.pipelines.release.reader import open_release
+from routeyard.schemas import LABELS, QUERIES, RESPONSES
+from tests.support import small_release as small
 
 #: Layouts that hold every score to the last digit; the others hold 0 and 1.
 EXACT = ("llmrouterbench", "routerarena", "sprout", "ulab")
@@ -39,21 +43,17 @@ def test_round_trip(release, tmp_path, layout):
             "SELECT prompt, model_id, score FROM labels JOIN queries USING (query_id)"
         ).to_pylist()
     assert all((tmp_path / "b" / name).is_file() for name in done.files)
-    back = run_import(IMPORTERS.get(layout), tmp_path / "b", tmp_path / "imports" / layout)
-    questions = pq.read_table(back.folder / "queries.parquet").to_pylist()
-    prompts = {q["id"]: q["prompt"] for q in questions}
-    answers = pq.read_table(back.folder / "responses.parquet").to_pylist()
-    found = {(prompts[a["query"]], a["model"]): a["score"] for a in answers}
+    found = read_back(layout, tmp_path)
     models = {"m0", "m1"} if layout == "routellm" else {"m0", "m1", "m2"}
     expected = {(r["prompt"], r["model_id"]): r["score"] for r in labels if r["model_id"] in models}
     assert found == expected
     assert done.rows == len(expected)
 
 
-def _with_nulls(write, tables):
+@pytest.fixture(scope="module")
+def with_nulls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release with scores of many digits, one pair without label, and answers without texts."""
-    from routeyard.schemas import LABELS, RESPONSES
-
+    tables = small.tiny_tables()
     labels, responses = tables["labels"].to_pylist(), tables["responses"].to_pylist()
     for n, row in enumerate(labels):
         row["score"] = (n % 7) / 7
@@ -69,12 +69,14 @@ def _with_nulls(write, tables):
     kept = [r for r in responses if (r["query_id"], r["model_id"]) != (
         gone["query_id"], gone["model_id"])]  # fmt: skip
     changed = {"labels": LABELS.from_rows(labels), "responses": RESPONSES.from_rows(kept)}
-    return write({**tables, **changed}).path
+    root = tmp_path_factory.mktemp("nulls")
+    given = {**tables, **changed}
+    return write_release(given, recipe=small.RECIPE, root=root, render_card=render).path
 
 
 @pytest.mark.parametrize("layout", EXACT)
-def test_accuracies_come_back_to_the_last_digit_nulls_included(write, tables, tmp_path, layout):
-    with open_release(_with_nulls(write, tables)) as opened:
+def test_accuracies_come_back_to_the_last_digit_nulls_included(with_nulls, tmp_path, layout):
+    with open_release(with_nulls) as opened:
         done = export(EXPORTERS.get(layout), opened, tmp_path / "b", {})
         labels = opened.sql(
             "SELECT prompt, model_id, score FROM labels JOIN queries USING (query_id)"
@@ -99,10 +101,10 @@ def read_back(layout: str, folder: Path) -> dict[tuple[str, str], float]:
     return {(prompts[a["query"]], a["model"]): a["score"] for a in answers}
 
 
-def test_cached_results_of_routerarena_are_read_without_a_recipe(write, tables, tmp_path):
+def test_cached_results_of_routerarena_are_read_without_a_recipe(with_nulls, tmp_path):
     from routeyard.pipelines.ingest.results import read_results
 
-    with open_release(_with_nulls(write, tables)) as opened:
+    with open_release(with_nulls) as opened:
         export(EXPORTERS.get("routerarena"), opened, tmp_path / "b", {})
         means = opened.sql("SELECT model_id, avg(score) AS mean FROM labels GROUP BY 1").to_pylist()
     found = read_results(tmp_path / "b" / "cached_results").table
@@ -151,9 +153,9 @@ def installed(package: str, folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_ulabs_own_trainer_runs_on_the_bundle(write, tables, tmp_path):
+def test_ulabs_own_trainer_runs_on_the_bundle(with_nulls, tmp_path):
     peer = installed("llmrouter-lib==0.4.0", tmp_path / "peer")
-    with open_release(_with_nulls(write, tables)) as opened:
+    with open_release(with_nulls) as opened:
         export(EXPORTERS.get("ulab"), opened, tmp_path / "b", {})
         means = opened.sql(
             "SELECT model_id, avg(score) AS mean FROM labels JOIN splits USING (query_id) "
@@ -208,14 +210,12 @@ def test_routellms_own_reader_gives_our_accuracies(release, tmp_path):
 
 
 def test_a_task_name_cannot_leave_the_folder(write, tables, tmp_path):
-    from routeyard.schemas import QUERIES
-
     rows = tables["queries"].to_pylist()
     for row in rows:
         row["task"] = "../../escaped/" + row["task"]
     path = write({**tables, "queries": QUERIES.from_rows(rows)}).path
-    for layout in EXPORTERS.names():
-        with open_release(path) as opened:
+    with open_release(path) as opened:
+        for layout in EXPORTERS.names():
             target = tmp_path / "deep" / "er" / layout
             export(EXPORTERS.get(layout), opened, target, OPTIONS.get(layout, {}))
     assert not list(tmp_path.glob("**/escaped*"))

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from routeyard.pipelines.common.errors import BadInput, SourceError, Unsafe
 from routeyard.pipelines.release.query import (
     QueryError,
-    QueryLimit,
     SqlProcess,
     query_release,
     to_text,
@@ -48,27 +46,28 @@ def test_bare_duckdb_file_answers_without_our_code(release, tmp_path, monkeypatc
         assert connection.execute("SELECT count(*) FROM accuracy").fetchone() == (6,)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM read_csv('/etc/passwd')",
-        "SELECT * FROM '/etc/hostname'",
-        "SELECT * FROM read_text('{release}/manifest.json')",
-        "SELECT * FROM glob('/*')",
-        "COPY labels TO '/tmp/stolen.csv'",
-        "ATTACH '/tmp/other.duckdb'",
-        "INSTALL httpfs",
-        "LOAD httpfs",
-        "DELETE FROM labels",
-        "CREATE TABLE t AS SELECT 1",
-        "SET memory_limit = '64GB'",
-        "EXPLAIN ANALYZE COPY labels TO '{release}/data/labels.parquet'",
-    ],
+FORBIDDEN = (
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM '/etc/hostname'",
+    "SELECT * FROM read_text('{release}/manifest.json')",
+    "SELECT * FROM glob('/*')",
+    "COPY labels TO '/tmp/stolen.csv'",
+    "ATTACH '/tmp/other.duckdb'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "DELETE FROM labels",
+    "CREATE TABLE t AS SELECT 1",
+    "SET memory_limit = '64GB'",
+    "EXPLAIN ANALYZE COPY labels TO '{release}/data/labels.parquet'",
 )
-def test_nothing_but_reading_the_release(release, sql):
+
+
+def test_nothing_but_reading_the_release(release):
     before = (release / "data/labels.parquet").read_bytes()
-    with pytest.raises((Unsafe, QueryError)):
-        query_release(release, sql.replace("{release}", str(release)))
+    with closing(SqlProcess(release)) as process:
+        for sql in FORBIDDEN:
+            with pytest.raises((Unsafe, QueryError)):
+                process.table(sql.replace("{release}", str(release)), timeout_s=60)
     assert (release / "data/labels.parquet").read_bytes() == before
 
 
@@ -78,23 +77,6 @@ def test_python_variables_are_not_tables(release):
     secret = pd.DataFrame({"a": [1]})  # noqa: F841  DuckDB would find it by its name
     with pytest.raises(QueryError):
         query_release(release, "SELECT * FROM secret")
-
-
-def test_a_long_query_is_stopped(release):
-    started = time.monotonic()
-    with pytest.raises(QueryLimit, match=r"longer than 0\.5 s"):
-        query_release(
-            release,
-            "SELECT sum(hash(a.range) % 7) FROM range(10000000000) a",
-            timeout_s=0.5,
-        )
-    assert time.monotonic() - started < 30
-
-
-def test_a_greedy_query_is_stopped(release):
-    sql = "SELECT list(range) FROM range(200000000)"
-    with pytest.raises(QueryLimit, match="memory"):
-        query_release(release, sql, memory_limit="100MB")
 
 
 def test_wrong_sql_names_the_tables(release):
@@ -120,17 +102,17 @@ def test_a_folder_that_is_no_release(tmp_path):
         open_release(tmp_path)
 
 
-@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 1e300, 0.0, -1.0])
-def test_a_time_out_is_a_time(release, seconds):
-    with pytest.raises(BadInput, match="no time-out"):
-        query_release(release, "SELECT 1", timeout_s=seconds)
+def test_a_time_out_is_a_time(release):
+    for seconds in (float("nan"), float("inf"), 1e300, 0.0, -1.0):
+        with pytest.raises(BadInput, match="no time-out"):
+            query_release(release, "SELECT 1", timeout_s=seconds)
 
 
-@pytest.mark.parametrize("format", ["table", "csv", "json", "markdown"])
-def test_a_value_that_python_cannot_hold_is_named_and_not_a_traceback(release, format):
+def test_a_value_that_python_cannot_hold_is_named_and_not_a_traceback(release):
     answer = query_release(release, "SELECT DATE '290000-01-01' AS far")
-    with pytest.raises(BadInput, match="'far' holds a value that cannot be shown"):
-        to_text(answer, format)
+    for form in ("table", "csv", "json", "markdown"):
+        with pytest.raises(BadInput, match="'far' holds a value that cannot be shown"):
+            to_text(answer, form)
 
 
 def test_two_columns_of_one_name_do_not_become_one_in_json(release):

@@ -17,13 +17,6 @@ def url() -> str:
     return f"memory://{uuid.uuid4().hex}/releases"
 
 
-def test_what_was_put_verifies_from_there(release, url):
-    stored = put(release, url)
-    assert stored.sent[-1] == "manifest.json"
-    with local_copy(stored.url) as copy:
-        assert verify_release(copy, render_card=render) == []
-
-
 def test_a_cut_copy_shows_no_release_and_is_continued(release, url, monkeypatch):
     system = fsspec.filesystem("memory")
     real, sent = type(system).put_file, []

@@ -99,16 +99,9 @@ def write(
     return path
 
 
-class Quiet(Loopback):
-    """Has no list of models."""
-
-    def receive(self, method: str, path: str, body: bytes) -> Do:
-        return super().receive(method, path, body) if body else Do(status=404)
-
-
 def spend(folder: Path, server: Server, **recipe: Any) -> str:
     """Build until the budget is reached; what the build says."""
-    with Quiet(server) as at:
+    with Loopback(server) as at:
         path = write(folder, at.base_url, **recipe)
         with pytest.raises(routeyard.RouteyardError) as stopped:
             routeyard.build(path, folder / "yard", until="collect")
@@ -213,7 +206,7 @@ def test_counts_of_a_stream_only_grow_and_end_with_it(name: str, tmp_path: Path)
 def test_a_plan_says_where_the_budget_will_stop_it(call: Any, tmp_path: Path) -> None:
     # A plan of 5.09 USD against a budget of 0.10 said nothing.
     server = Server(lambda text, asked, said, _: answer(completion(text, usage=usage(asked, said))))
-    with Quiet(server) as at:
+    with Loopback(server) as at:
         path = write(tmp_path, at.base_url)
         planned = call("plan", path, "--workspace", tmp_path / "yard")
         said = " ".join(planned.stdout.split())
@@ -237,7 +230,7 @@ def test_a_plan_says_where_the_budget_will_stop_it(call: Any, tmp_path: Path) ->
 def test_a_plan_of_a_finished_build_needs_no_budget(tmp_path: Path) -> None:
     # `plan` after a complete build divided by its number of calls.
     server = Server(lambda text, asked, said, _: answer(completion(text, usage=usage(asked, said))))
-    with Quiet(server) as at:
+    with Loopback(server) as at:
         path = write(tmp_path, at.base_url, budget={"usd": 100})
         routeyard.build(path, tmp_path / "yard", until="collect")
         planned = routeyard.plan(path, tmp_path / "yard")
@@ -248,7 +241,7 @@ def test_a_plan_of_a_finished_build_needs_no_budget(tmp_path: Path) -> None:
 def test_calls_that_wait_for_the_budget_say_once_for_what(call: Any, tmp_path: Path) -> None:
     # A build that nothing but worst cases in flight kept back was silent.
     server = Server(lambda text, asked, said, _: answer(completion(text, usage=usage(asked, said))))
-    with Quiet(server) as at:
+    with Loopback(server) as at:
         path = write(tmp_path, at.base_url, models=("a", "b"), limits={"concurrency": 16})
         done = call("build", path, "--workspace", tmp_path / "yard", "--until", "collect")
     assert "the budget is reached" in done.stderr

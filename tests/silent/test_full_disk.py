@@ -86,18 +86,11 @@ def saying(size: int) -> Callable[[dict[str, Any], int], Do]:
     return behave
 
 
-class Quiet(Loopback):
-    """Has no list of models."""
-
-    def receive(self, method: str, path: str, body: bytes) -> Do:
-        return super().receive(method, path, body) if body else Do(status=404)
-
-
 def stopped_and_went_on(
     call: Any, folder: Path, questions: int, size: int, **limited: Any
 ) -> tuple[int, str]:
     """Calls of a build that the disk stopped, and what it said; nothing of it is paid twice."""
-    with Quiet(saying(size)) as server:
+    with Loopback(saying(size)) as server:
         path = recipe(folder, server.base_url, questions)
         words = ["build", path, "--until", "collect", "--workspace", folder / "yard"]
         command = [sys.executable, "-m", "routeyard", *map(str, words)]

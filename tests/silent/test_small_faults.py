@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import base64
 import csv
-import json
 import os
 import resource
 import socket
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.calls.loopback import Loopback, answer, completion
 from tests.conftest import ROOT, Call
 
 KEY = "sk-proj-Zk3vQ9fT7bLw2Xy8"
@@ -137,44 +135,20 @@ def test_exported_csv_holds_no_formula_and_is_read_back(
     assert (back["model_a"], back["response_a"]) == (FORMULA, "=1")
 
 
-class Echo(BaseHTTPRequestHandler):
-    """Answers with what it was sent as a key, in base64."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        key = (self.headers["Authorization"] or "").removeprefix("Bearer ")
-        ways = [f"{before}{key}".encode() for before in ("", "Bearer ", "user:", "k=")]
-        said = [
-            e(one).decode() for one in ways for e in (base64.b64encode, base64.urlsafe_b64encode)
-        ]
-        said += [one.rstrip("=") for one in said]
-        body = {
-            "model": "m",
-            "choices": [
-                {"message": {"content": "2 " + " ".join(said)}, "finish_reason": "stop", "index": 0}
-            ],
-            "usage": {"prompt_tokens": 5, "completion_tokens": 9, "total_tokens": 14},
-        }
-        data = json.dumps(body).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        pass
+def in_base64(key: str) -> str:
+    """A key as a server may repeat it: alone and behind other words, in both alphabets."""
+    ways = [f"{before}{key}".encode() for before in ("", "Bearer ", "user:", "k=")]
+    said = [e(one).decode() for one in ways for e in (base64.b64encode, base64.urlsafe_b64encode)]
+    return " ".join([*said, *(one.rstrip("=") for one in said)])
 
 
 def test_a_key_in_base64_behind_other_words_is_stored_nowhere(call: Call, tmp_path: Path) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    env = {**os.environ, "SMALL_URL": address, "SMALL_KEY": KEY}
+    said = answer(completion(f"2 {in_base64(KEY)}"))
     where = ["--workspace", tmp_path / "yard"]
-    ended = call("build", recipe(tmp_path), *where, "--until", "collect", env=env)
-    server.shutdown()
-    server.server_close()
+    with Loopback(lambda body, seen: said) as server:
+        env = {**os.environ, "SMALL_URL": server.base_url, "SMALL_KEY": KEY}
+        ended = call("build", recipe(tmp_path), *where, "--until", "collect", env=env)
+    assert KEY.encode() in server.headers[-1]
     assert ended.returncode == 0, ended.stderr
     # Of each of the three places that the key may have within groups of three bytes.
     inner = [base64.b64encode(b"x" * n + KEY.encode()).decode()[4:-4] for n in range(3)]

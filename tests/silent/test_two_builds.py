@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-TIMES = 50
+TIMES = 20
 #: Builds in one workspace after the other, each when the other process is there too. A look at a
 #: stage that finds nothing is followed by a pause, in which the other one may finish that stage.
 BUILDS = """

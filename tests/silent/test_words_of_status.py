@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 import routeyard
+from tests.calls.loopback import Do, Loopback, answer, completion
 
 #: Families of meaning in many spellings: rate, connection, server, quota, codes, timeout.
 NOT_ANSWERED = (
@@ -70,35 +69,32 @@ def recipe_of(folder: Path, rows: list[dict[str, Any]], **entry: Any) -> Path:
         "pool": {"models": [{"model_id": "claude-3"}, {"model_id": "gpt-4o"}]},
         "collect": {"provider": "recorded",
                     "recorded": [{"path": "r.jsonl", "fields": fields} | entry]},
-        "release": {"waivers": [{"gate": "metering", "reason": "Recorded without usage."}]},
     }  # fmt: skip
     (folder / "r.yaml").write_text(json.dumps(recipe))
     return folder / "r.yaml"
 
 
-def started(call: Any, path: Path, folder: Path) -> dict[str, Any]:
-    """What a build makes of the recipe that `init` writes, without its curation."""
+def built(recipe: Path, yard: Path) -> dict[str, list[float]]:
+    """Model → the labels that a build gives its answers; missing ones are left out."""
+    routeyard.build(recipe, yard, until="label")
+    (path,) = yard.glob("stages/label/*/labels.parquet")
+    found: dict[str, list[float]] = {}
+    for row in parquet.read_table(path).to_pylist():
+        if row["score"] is not None:
+            found.setdefault(row["model_id"], []).append(row["score"])
+    return found
+
+
+def started(call: Any, path: Path, folder: Path) -> dict[str, list[float]]:
+    """What a build makes of the recipe that `init` writes."""
     recipe = folder / f"{path.stem}.yaml"
     assert call("init", recipe, "--from", path).returncode == 0
-    text = recipe.read_text()
-    recipe.write_text(text.replace("- rule: dedup\n  threshold: 0.999\n", "").replace(
-        "curate:\n", "curate: []\n"))  # fmt: skip
-    return routeyard.build(str(recipe), str(folder / f"yard-{path.stem}"))
-
-
-def labels(built: dict[str, Any]) -> dict[str, list[float]]:
-    """Model → its labels; missing ones are left out."""
-    found: dict[str, list[float]] = {}
-    with routeyard.open_release(Path(built["release"]["path"])) as release:
-        for row in release.arrow("labels").to_pylist():
-            if row["score"] is not None:
-                found.setdefault(row["model_id"], []).append(row["score"])
-    return found
+    return built(recipe, folder / f"yard-{path.stem}")
 
 
 def test_what_a_service_did_not_answer_is_missing_in_any_spelling(tmp_path: Path) -> None:
     recipe = recipe_of(tmp_path, answers([*NOT_ANSWERED, *NO_CREDIT]))
-    found = labels(routeyard.build(str(recipe), str(tmp_path / "yard")))
+    found = built(recipe, tmp_path / "yard")
     # An empty text beside such a word was read as an empty wrong answer.
     assert sorted(found["gpt-4o"]) == [0.0] * len(NO_CREDIT) + [1.0] * 20
 
@@ -106,15 +102,15 @@ def test_what_a_service_did_not_answer_is_missing_in_any_spelling(tmp_path: Path
 def test_an_unknown_word_beside_an_empty_answer_is_asked_about(tmp_path: Path) -> None:
     recipe = recipe_of(tmp_path, answers(["Zorblax"] * 4))
     with pytest.raises(Exception, match="Zorblax") as caught:
-        routeyard.build(str(recipe), str(tmp_path / "yard"))
+        built(recipe, tmp_path / "yard")
     assert "statuses: {Zorblax: error}" in str(caught.value)
     # What a program or a reader of answers failed by may be the model's doing.
     for word in ("KeyError", "ModuleNotFoundError", "answer not found"):
         recipe = recipe_of(tmp_path, answers([word]))
         with pytest.raises(Exception, match=word):
-            routeyard.build(str(recipe), str(tmp_path / "yard"))
+            built(recipe, tmp_path / "yard")
     recipe = recipe_of(tmp_path, answers(["Zorblax"] * 4), statuses={"Zorblax": "error"})
-    assert labels(routeyard.build(str(recipe), str(tmp_path / "yard")))["gpt-4o"] == [1.0] * 20
+    assert built(recipe, tmp_path / "yard")["gpt-4o"] == [1.0] * 20
 
 
 def test_an_unknown_finish_reason_without_a_text_is_asked_about(tmp_path: Path) -> None:
@@ -122,10 +118,10 @@ def test_an_unknown_finish_reason_without_a_text_is_asked_about(tmp_path: Path) 
     recipe = recipe_of(tmp_path, rows)
     recipe.write_text(recipe.read_text().replace('"status": "status"', '"finish_reason": "finish"'))
     with pytest.raises(Exception, match="Zorblax"):
-        routeyard.build(str(recipe), str(tmp_path / "yard"))
+        built(recipe, tmp_path / "yard")
     recipe.write_text(recipe.read_text().replace('"path": "r.jsonl"', '"path": "r.jsonl", '
                                                  '"statuses": {"Zorblax": "missing"}'))  # fmt: skip
-    assert labels(routeyard.build(str(recipe), str(tmp_path / "yard")))["gpt-4o"] == [1.0] * 20
+    assert built(recipe, tmp_path / "yard")["gpt-4o"] == [1.0] * 20
 
 
 def test_an_error_message_beside_an_empty_answer_is_no_wrong_answer(tmp_path: Path) -> None:
@@ -133,18 +129,16 @@ def test_an_error_message_beside_an_empty_answer_is_no_wrong_answer(tmp_path: Pa
     rows = [{**one, "why": one["why"].replace("success", "None")} for one in rows]
     recipe = recipe_of(tmp_path, rows)
     recipe.write_text(recipe.read_text().replace('"status": "status"', '"error": "why"'))
-    assert labels(routeyard.build(str(recipe), str(tmp_path / "yard")))["gpt-4o"] == [1.0] * 20
+    assert built(recipe, tmp_path / "yard")["gpt-4o"] == [1.0] * 20
 
 
 def test_a_table_of_results_keeps_its_words_and_asks(tmp_path: Path, call: Any) -> None:
     path = table(tmp_path / "known.csv", answers(NOT_ANSWERED))
-    assert labels(started(call, path, tmp_path))["gpt-4o"] == [1.0] * 20
+    assert started(call, path, tmp_path)["gpt-4o"] == [1.0] * 20
     rows = answers(["429", "503"] * 3)
     for one in rows:
         one["http_status"] = one.pop("status").replace("success", "200")
-    assert labels(started(call, table(tmp_path / "codes.csv", rows), tmp_path))["gpt-4o"] == (
-        [1.0] * 20
-    )
+    assert started(call, table(tmp_path / "codes.csv", rows), tmp_path)["gpt-4o"] == ([1.0] * 20)
     path = table(tmp_path / "odd.csv", answers(["Zorblax"] * 5))
     # `init` says what it cannot know, and the build stops.
     with pytest.raises(Exception, match="Zorblax") as caught:
@@ -161,7 +155,7 @@ def test_failed_beside_an_answer_with_a_reference_is_no_score(tmp_path: Path, ca
         if one["status"] == "failed" and int(one["reference"]) % 4:
             one["response"] = one["reference"]
     path = table(tmp_path / "f.csv", rows)
-    assert sorted(labels(started(call, path, tmp_path))["gpt-4o"]) == [0.0] * 10 + [1.0] * 30
+    assert sorted(started(call, path, tmp_path)["gpt-4o"]) == [0.0] * 10 + [1.0] * 30
 
 
 @pytest.mark.parametrize("name", ["success", "ok", "failed"])
@@ -173,12 +167,12 @@ def test_whether_a_call_succeeded_is_no_score_beside_references(
         one[name] = str((one.pop("status") == "failed") == (name == "failed")).lower()
         if k % 8 == 0:  # the call went well, and the answer is wrong
             one["response"] = "-1"
-    found = labels(started(call, table(tmp_path / "c.csv", rows), tmp_path))
+    found = started(call, table(tmp_path / "c.csv", rows), tmp_path)
     assert found["gpt-4o"] == [1.0] * 20
     assert found["claude-3"].count(0.0) == 8
     # A verdict that calls a given answer wrong stays one.
     rows[1]["response"], rows[1][name] = "-1", str(name == "failed").lower()
-    found = labels(started(call, table(tmp_path / "v.csv", rows), tmp_path))
+    found = started(call, table(tmp_path / "v.csv", rows), tmp_path)
     assert found["claude-3"].count(0.0) == 0
 
 
@@ -193,7 +187,7 @@ def test_an_errors_object_is_no_suite_and_makes_an_empty_answer_missing(
     path = tmp_path / "e.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in rows))
     assert routeyard.audit(path).looked_at["questions"] == 28
-    assert labels(started(call, path, tmp_path))["gpt-4o"] == [1.0] * 20
+    assert started(call, path, tmp_path)["gpt-4o"] == [1.0] * 20
 
 
 def test_an_unknown_word_beside_an_empty_answer_of_score_0_is_a_finding(tmp_path: Path) -> None:
@@ -214,49 +208,27 @@ def test_a_status_in_another_language_is_asked_about(name: str, tmp_path: Path) 
     assert any("abgebrochen" in one.says and "5" in one.says for one in found.findings)
 
 
-@pytest.fixture
-def server() -> Iterator[str]:
-    """Answers nothing, and says why in the finish reason alone."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            overloaded = "7" in asked["messages"][-1]["content"]
-            choice = {
-                "index": 0,
-                "message": {"role": "assistant", "content": "" if overloaded else "4"},
-                "finish_reason": "engine_overloaded" if overloaded else "stop",
-            }
-            usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
-            body = json.dumps({"model": "m", "choices": [choice], "usage": usage}).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
-        threading.Thread(target=served.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{served.server_address[1]}/v1"
-        served.shutdown()
+def overloaded(body: dict[str, Any], seen: int) -> Do:
+    """Answers nothing to one question, and says why in the finish reason alone."""
+    if "7" in body["messages"][-1]["content"]:
+        return answer(completion("", finish="engine_overloaded"))
+    return answer(completion("4"))
 
 
-def test_a_served_reply_that_failed_is_not_empty(tmp_path: Path, server: str) -> None:
+def test_a_served_reply_that_failed_is_not_empty(tmp_path: Path) -> None:
     asked = [{"id": str(k), "question": f"What is {k} * 1?", "reference": "4"} for k in (1, 2, 7)]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked))
     fields = {"id": "id", "question": "question", "references": "reference"}
     price = {"price_in": 1.0, "price_out": 1.0, "price_date": "2026-11-01"}
-    recipe = {
-        "name": "r", "version": "1.0.0",
-        "sources": [{"name": "s", "path": "q.jsonl", "scorer": "numeric", "fields": fields}],
-        "pool": {"models": [{"model_id": "m", "provider": "p", **price}],
-                 "providers": [{"name": "p", "base_url": server}]},
-        "collect": {"retry": {"attempts": 1}},
-        "release": {"waivers": [{"gate": "metering", "reason": "Recorded for a test."}]},
-    }  # fmt: skip
-    (tmp_path / "r.yaml").write_text(json.dumps(recipe))
-    # It was an empty, wrong answer; nobody knows what the model would have said.
-    with pytest.raises(Exception, match="1 answers are still missing"):
-        routeyard.build(str(tmp_path / "r.yaml"), str(tmp_path / "yard"))
+    with Loopback(overloaded) as server:
+        recipe = {
+            "name": "r", "version": "1.0.0",
+            "sources": [{"name": "s", "path": "q.jsonl", "scorer": "numeric", "fields": fields}],
+            "pool": {"models": [{"model_id": "m", "provider": "p", **price}],
+                     "providers": [{"name": "p", "base_url": server.base_url}]},
+            "collect": {"retry": {"attempts": 1}},
+        }  # fmt: skip
+        (tmp_path / "r.yaml").write_text(json.dumps(recipe))
+        # It was an empty, wrong answer; nobody knows what the model would have said.
+        with pytest.raises(Exception, match="1 answers are still missing"):
+            built(tmp_path / "r.yaml", tmp_path / "yard")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import threading
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 import yaml
 
 import routeyard
+from tests.calls.loopback import Do, Loopback
 
 QUESTIONS = 6
 #: What a server answers: HTTP status and body.
@@ -32,20 +32,22 @@ def refused(status: int, message: str = "no", **names: Any) -> Reply:
     return status, {"error": {"message": message, **names}}
 
 
-class Server(ThreadingHTTPServer):
-    """Answers `(model, prompt, key)` as `behave` says, and logs who asked what."""
-
-    daemon_threads = True
+class Server(Loopback):
+    """Answers `(model, prompt, key)` as `replies` says, and logs who asked what."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.behave: Callable[[str, str, str], Reply] = lambda model, prompt, key: said("4")
+        super().__init__(self.reply)
+        self.replies: Callable[[str, str, str], Reply] = lambda model, prompt, key: said("4")
         self.log: list[tuple[str, str, int]] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
+    def reply(self, body: dict[str, Any], seen: int) -> Do:
+        prompt = body["messages"][-1]["content"]
+        key = re.search(rb"(?i)^authorization: Bearer (.*?)\r?$", self.headers[-1], re.MULTILINE)
+        status, said = self.replies(body["model"], prompt, key[1].decode() if key else "")
+        self.log.append((body["model"], prompt, status))
+        return Do(
+            status=status, body=(said if isinstance(said, str) else json.dumps(said)).encode()
+        )
 
     def answered(self) -> Counter[tuple[str, str]]:
         """How often each (model, prompt) was answered."""
@@ -55,30 +57,10 @@ class Server(ThreadingHTTPServer):
         return sum(model in (one, "") for one, _, _ in self.log)
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        prompt = body["messages"][-1]["content"]
-        key = self.headers.get("authorization", "").removeprefix("Bearer ")
-        status, said = self.server.behave(body["model"], prompt, key)
-        self.server.log.append((body["model"], prompt, status))
-        data = said.encode() if isinstance(said, str) else json.dumps(said).encode()
-        self.send_response(status)
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as running:
         yield running
-        running.shutdown()
 
 
 @pytest.fixture
@@ -103,7 +85,7 @@ def yard(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Any
                     {"model_id": model, "provider": provider} for model, provider in pool.items()
                 ],
                 "providers": [
-                    {"name": name, "base_url": server.url, "api_key_env": f"KEY_OF_{name}"}
+                    {"name": name, "base_url": server.base_url, "api_key_env": f"KEY_OF_{name}"}
                     for name in providers
                 ],
             },
@@ -138,7 +120,7 @@ def by_key(model: str, prompt: str, key: str) -> Reply:
 
 
 def test_after_the_key_is_mended_exactly_the_missing_ones_are_asked(yard, server, tmp_path, call):
-    server.behave = by_key
+    server.replies = by_key
     pool = {"a": "p1", "b": "p1", "c": "p2"}
     code, report = yard(pool, key="wrong")
     assert code == 3
@@ -163,7 +145,7 @@ def test_a_key_that_ends_on_the_way_settles_nothing(yard, server):
         ended = key != "new" and sum(server.answered().values()) >= 3
         return refused(403, "The API key has expired") if ended else said("4")
 
-    server.behave = until_three
+    server.replies = until_three
     assert yard({"a": "p1"})[0] == 3
     assert sum(server.answered().values()) >= 3
     assert yard({"a": "p1"}, key="new") == (0, "")
@@ -192,7 +174,7 @@ def test_what_is_refused_is_asked_again_and_the_rest_was_asked(yard, server):
         reply, both = REFUSALS[model[2:]]
         return reply if model[0] == "a" or both else said("4")
 
-    server.behave = behave
+    server.replies = behave
     pool = {f"{one}-{name}": name for name in REFUSALS for one in "ab"}
     stopped = [model for model in pool if model[0] == "a" or REFUSALS[model[2:]][1]]
     code, report = yard(pool)
@@ -200,7 +182,7 @@ def test_what_is_refused_is_asked_again_and_the_rest_was_asked(yard, server):
     assert f"{len(stopped) * QUESTIONS} of {len(pool) * QUESTIONS}" in report
     answered = Counter(model for model, _ in server.answered() if model not in stopped)
     assert answered == dict.fromkeys(pool.keys() - set(stopped), QUESTIONS)
-    server.behave = by_key
+    server.replies = by_key
     server.log.clear()
     assert yard(pool) == (0, "")
     assert Counter(model for model, _, _ in server.log) == dict.fromkeys(stopped, QUESTIONS)
@@ -213,7 +195,7 @@ def test_a_question_that_is_refused_is_settled(yard, server, tmp_path):
         # A message that repeats the question speaks of no account of ours.
         "1 + 3?": refused(422, "input too long: 'May my organization close my bank account?'"),
     }
-    server.behave = lambda model, prompt, key: next(
+    server.replies = lambda model, prompt, key: next(
         (reply for words, reply in replies.items() if words in prompt), said("4")
     )
     assert yard({"a": "p1"}) == (0, "")
@@ -224,7 +206,7 @@ def test_a_question_that_is_refused_is_settled(yard, server, tmp_path):
 
 
 def test_a_recipe_may_allow_a_share(yard, server, tmp_path, capfd):
-    server.behave = by_key
+    server.replies = by_key
     pool = {"a": "p1", "c": "p2"}
     allowed = {"unanswered": {"refused_share": 0.5}}
     assert yard(pool, key="wrong", collect={"unanswered": {"refused_share": 0.4}})[0] == 3
@@ -246,8 +228,8 @@ def test_judges_and_verifiers_likewise(kind, yard, server, tmp_path):
             return said(verdict) if key == "right" else refused(403, "Invalid API key")
         return said("I know that one.")
 
-    server.behave = behave
-    provider = {"name": "judge", "base_url": server.url, "api_key_env": "KEY_OF_judge"}
+    server.replies = behave
+    provider = {"name": "judge", "base_url": server.base_url, "api_key_env": "KEY_OF_judge"}
     name = "judge:strict" if kind == "judges" else "xverify:strict"
     label = {kind: [{"name": "strict", "provider": provider}], "default": {"then": [name]}}
     code, report = yard({"a": "p2"}, key="wrong", label=label)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,27 +120,49 @@ def tiny_tables(queries: int = 6) -> dict[str, pa.Table]:
 
 
 Write = Callable[..., Released]
+#: Changed keys of the recipe → the release of the tiny tables that this process wrote.
+_WRITTEN: dict[str, Released] = {}
+
+
+def written_once(factory: pytest.TempPathFactory, recipe: dict[str, Any]) -> Released:
+    """A release of the tiny tables that no test changes."""
+    key = json.dumps(recipe, sort_keys=True)
+    if key not in _WRITTEN:
+        _WRITTEN[key] = _write(tiny_tables(), factory.mktemp("sound"), recipe)
+    return _WRITTEN[key]
+
+
+def _write(
+    tables: dict[str, pa.Table], root: Path, recipe: dict[str, Any], **more: Any
+) -> Released:
+    return write_release(
+        tables,
+        recipe={**RECIPE, **recipe},
+        root=root,
+        render_card=render,
+        render_files=render_files,
+        **{"sources": SOURCES, **more},
+    )
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """`write_release` with the card and this folder filled in."""
+def write(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Write:
+    """`write_release` with the card and this folder filled in; without tables, a copy."""
 
     def call(
         tables: dict[str, pa.Table] | None = None,
         *,
-        root: Path | None = None,
+        root: Path = tmp_path / "releases",
         recipe: dict[str, Any] | None = None,
         **more: Any,
     ) -> Released:
-        return write_release(
-            tiny_tables() if tables is None else tables,
-            recipe={**RECIPE, **(recipe or {})},
-            root=root or tmp_path / "releases",
-            render_card=render,
-            render_files=render_files,
-            **{"sources": SOURCES, **more},
-        )
+        if tables is None and not more:
+            made = written_once(tmp_path_factory, recipe or {})
+            path = root / made.path.relative_to(made.path.parents[1])
+            if not path.exists():
+                shutil.copytree(made.path, path)
+                return replace(made, path=path)
+        return _write(tiny_tables() if tables is None else tables, root, recipe or {}, **more)
 
     return call
 
@@ -165,14 +189,7 @@ def tiny() -> Callable[..., dict[str, pa.Table]]:
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release that no test changes."""
-    return write_release(
-        tiny_tables(),
-        recipe=RECIPE,
-        root=tmp_path_factory.mktemp("sound"),
-        render_card=render,
-        render_files=render_files,
-        sources=SOURCES,
-    ).path
+    return written_once(tmp_path_factory, {}).path
 
 
 @pytest.fixture(scope="session")
