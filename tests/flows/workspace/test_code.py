@@ -44,11 +44,8 @@ def test_what_is_out_of_reach_makes_nothing_stale_and_code_and_files_that_are_na
     before = asked(tree)
     # Out of reach, or a file that no module names: the same.
     metering = tree / "pipelines/audit/metering.py"
-    metering.write_text(metering.read_text() + "
-X = 1
-")
-    (tree / "pipelines/curate/beside.yaml").write_text("a: 1
-")
+    metering.write_text(metering.read_text() + "\nX = 1\n")
+    (tree / "pipelines/curate/beside.yaml").write_text("a: 1\n")
     # A figure further down the imports, a file that is read and a template: another.
     shared = tree / "pipelines/common/errors.py"
     shared.write_text(shared.read_text() + "\nX = 1\n")
