@@ -113,6 +113,7 @@ def test_every_matrix_and_shape_is_audited(tmp_path: Path) -> None:
 
 REFUSING = """
 import subprocess, sys
+import pytest
 from routeyard.flows.cli import run
 from routeyard.schemas.errors import BadInput
 
