@@ -36,6 +36,7 @@ def together(
             min(free, key=len)[shown_by(cases[name])] = name
     # What is put apart leaves the others where they are.
     named = {name for one in apart for name in one}
+    assert all(len({shown_by(cases[name]) for name in one}) == len([*one]) for one in apart)
     dealt = [[name for name in one.values() if name not in named] for one in made]
     found = [pytest.param([*one], id=f"group {n}") for n, one in enumerate([*apart, *dealt], 1)]
     return found + [pytest.param([name], id=name, marks=pytest.mark.slow) for name in cases]
