@@ -15,9 +15,11 @@ import pytest
 
 from benchmarks.proof.honest import VARIATIONS, varied
 from routeyard.flows.cli import run
-from routeyard.pipelines.verify.evidence import Proof
+from routeyard.pipelines.release.manifest import Finding, read_manifest
+from routeyard.pipelines.verify.evidence import Evidence, Proof
+from routeyard.pipelines.verify.recipe import recipe_validates
 from tests.proof import further_lies, lies
-from tests.proof.resealed import resealed, verified
+from tests.proof.resealed import contents, resealed, verified
 from tests.support.built_once import built_once
 from tests.support.sampled import together
 
@@ -106,6 +108,19 @@ def test_a_release_that_contradicts_itself(
     names: list[str], demo_release: Path, tmp_path: Path
 ) -> None:
     found(demo_release, tmp_path, DEMO, names)
+
+
+def test_a_recipe_that_is_none(demo_release: Path) -> None:
+    manifest = read_manifest(demo_release)
+    for name in OF_RECIPES:
+        lie, where, words = DEMO[name]
+        tables, facts = contents(demo_release)
+        lie(tables, facts)
+        told = {"recipe": facts["recipe"], "code_version": facts.get("code", manifest.code_version)}
+        changed = manifest.model_copy(update=told)
+        (finding,) = recipe_validates(Evidence(demo_release, changed, {}))
+        assert isinstance(finding, Finding), name
+        assert (finding.where, words in finding.says) == (where, True), (name, finding)
 
 
 @pytest.mark.parametrize("names", together(further_lies.NAMED, 1, about, further_lies.APART))
