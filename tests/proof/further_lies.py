@@ -182,6 +182,9 @@ DEMO: Cases = {
             {"check": "latency", "model_id": BEST, "count": 3, "says": "odd"})),
         "figures.audit", "is listed, and the answers have none",
     ),
+    "findings of the audit that are no list": (
+        figures("audit", lambda found: found.update(findings="none")), "figures.audit", "none",
+    ),
     "a figure left out": (
         certificate(lambda found: found["figures"].pop("best_covers")),
         "certificate", "best_covers is not in both",
@@ -252,7 +255,7 @@ def without_stages(facts: dict[str, Any]) -> None:
 
 
 def without_addresses(facts: dict[str, Any]) -> None:
-    facts["figures"]["collect"].pop("addresses")
+    facts["figures"]["collect"].pop("addresses", None)
 
 
 def cheaper(tables: Tables, facts: dict[str, Any]) -> None:
@@ -271,7 +274,7 @@ def of_another_family(tables: Tables, facts: dict[str, Any]) -> None:
 
 
 def each_differs(hashed: str) -> str:
-    return hashed[::-1]
+    return "0" * 8 + hashed[8:]
 
 
 def no_conflict_seen(table: pa.Table) -> pa.Table:
@@ -368,6 +371,17 @@ NAMED: dict[str, tuple[Lie, str, str, str]] = {
         "not_run", "figures.label_errors", "version 0.0.9",
     ),
     "every question of law": (column("queries", domain="law"), "believed", "queries", "domain"),
+    "requests beside a key of another version": (
+        of_other_code(recipe(lambda found: found["collect"].update(votes=3))),
+        "not_run", "responses", "request hashes against the recipe",
+    ),
+    "another version of a scorer": (
+        column("verdicts", scorer_version="99"), "not_run", "verdicts", "version 99",
+    ),
+    "a system message to an address that nobody states": (
+        both(column("responses", request_hash=each_differs), fact(without_addresses)),
+        "believed", "responses", "system message",
+    ),
     "requests by hashes that nobody can make": (
         both(column("responses", request_hash=each_differs), fact(without_addresses)),
         "not_run", "responses", "3,000 of 3,000 request hashes",
@@ -399,7 +413,13 @@ NAMED: dict[str, tuple[Lie, str, str, str]] = {
     ),
 }  # fmt: skip
 
-#: Of the release of `rich.py`.
+#: Those that say that another version of the code wrote the release.
+APART = [
+    ("a key of another version", "requests beside a key of another version",
+     "an estimate by other code"),
+]  # fmt: skip
+
+#: Of the release with samples, pairs, schemes and an injected model.
 RICH: Cases = {
     "temperature": (
         recipe(lambda found: found["collect"].update(temperature=0.0)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ def together(
     cases: Mapping[str, Any],
     groups: int,
     shown_by: Callable[[Any], object],
-    apart: Iterable[Iterable[str]] = (),
+    apart: Sequence[Iterable[str]] = (),
     alone: Collection[str] = (),
 ) -> list[Any]:
     """Groups of cases for one input each, and with `-m slow` each case with an input of its own.
@@ -29,12 +29,14 @@ def together(
         apart: Further groups, of cases that the others would hide.
         alone: Cases that are in no group.
     """
-    made: list[dict[object, str]] = [{shown_by(cases[name]): name for name in one} for one in apart]
-    alone = {*alone, *(name for one in made for name in one.values())}
-    made += [{} for _ in range(groups)]
+    made: list[dict[object, str]] = [{} for _ in range(groups)]
     for name in cases:
         if name not in alone:
-            free = [one for one in made[-groups:] if shown_by(cases[name]) not in one]
+            free = [one for one in made if shown_by(cases[name]) not in one]
             min(free, key=len)[shown_by(cases[name])] = name
-    found = [pytest.param([*one.values()], id=f"group {n}") for n, one in enumerate(made, 1)]
+    # What is put apart leaves the others where they are.
+    named = {name for one in apart for name in one}
+    assert all(len({shown_by(cases[name]) for name in one}) == len([*one]) for one in apart)
+    dealt = [[name for name in one.values() if name not in named] for one in made]
+    found = [pytest.param([*one], id=f"group {n}") for n, one in enumerate([*apart, *dealt], 1)]
     return found + [pytest.param([name], id=name, marks=pytest.mark.slow) for name in cases]
