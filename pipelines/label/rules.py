@@ -99,7 +99,9 @@ def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
     """What each row's scorer says; exceptions become `error` readings."""
     read, unmarked = _at_once(shard)
     rest = [at for at, item in enumerate(read) if item is None]
-    rows = shard.rows.select(["question", "text", "graded_against", "status"]).take(rest)
+    rows = shard.rows.select(["question", "text", "graded_against", "status"]).take(
+        pa.array(rest, pa.int64())
+    )
     places = rows.column("question").unique()
     questions = dict(zip(places.to_pylist(), shard.questions.take(places).to_pylist(), strict=True))
     scorer_of = cache(SCORERS.get)

@@ -46,6 +46,18 @@ def test_two_processes_say_what_one_says_in_the_same_order() -> None:
     assert list(read_all(shards, jobs=2)) == list(read_all(shards, jobs=1))
 
 
+def test_a_shard_in_which_every_answer_is_a_letter_is_read() -> None:
+    """An empty list of rows has no type, and the whole stage stopped."""
+    texts = ["It is the second one.\nThe answer is (B).", "The first.\nThe answer is (A)."]
+    question = {"question": "?", "references": ["B"], "choices": ["x", "y"], "metadata": "{}"}
+    asked = pa.Table.from_pylist([{**question, "scorer": "mcq"}], QUESTIONS)
+    given = {"question": 0, "status": "ok", "graded_against": None}
+    rows = pa.Table.from_pylist([{**given, "text": text} for text in texts], ROWS)
+    assert [row[0] for _, read in read_all([Shard(asked, rows)]) for row in read] == [
+        "correct", "incorrect",
+    ]  # fmt: skip
+
+
 def test_a_scorer_that_kills_its_process_costs_one_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
