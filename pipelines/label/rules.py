@@ -8,13 +8,15 @@ source shipped can be compared.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -227,7 +229,19 @@ def _read_apart(shard: Shard, options: Mapping[str, object]) -> list[Read]:
 def _pool(jobs: int) -> ProcessPoolExecutor:
     context: Any = get_context("forkserver")  # safe in threads; imports are done once for all
     context.set_forkserver_preload([__name__])
-    return ProcessPoolExecutor(max_workers=jobs, mp_context=context, initializer=collect_rarely)
+    return ProcessPoolExecutor(max_workers=jobs, mp_context=context, initializer=_begin)
+
+
+def _begin() -> None:
+    """Begin a worker, which ends with the process that it works for, however that ends."""
+    collect_rarely()
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := parent_process()) is not None:
+        parent.join()
+    os._exit(1)
 
 
 #: Types of what is read: the columns from `outcome` to `reason`.

@@ -183,10 +183,19 @@ def test_rows_that_sum_up_the_others_are_no_questions(
 
 def test_rows_that_are_only_named_like_a_sum_are_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("\n".join([*WIDE, "Average,1,0"]))
+    path.write_text("\n".join([*WIDE, "Average,0.9,0.2"]))
     result = read_results(path)
     assert len(result.table) == 82
-    assert any("are they questions?" in said for said in result.questions)
+    assert any("are they questions, or" in said for said in result.questions)
+
+
+def test_a_task_that_is_named_sum_is_a_question(tmp_path: Path) -> None:
+    """Its verdict may well be the sum, or the mean, of the others."""
+    path = tmp_path / "t.csv"
+    path.write_text("question_id,gpt-4o,llama-3-8b\nmax,1,0\nmin,0,0\nsum,1,0\n")
+    result = read_results(path)
+    assert result.table.column("score").to_pylist() == [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    assert any("are they questions, or" in said for said in result.questions)
 
 
 def test_words_for_right_and_wrong_in_other_languages(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from routeyard.flows.recipe_check import faults
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.mapping import compile_field
 from routeyard.pipelines.ingest.guess_scorers import answers_of, suggest
+from tests.ingest.importers.made import write_csv as table
 
 QUESTIONS = [
     {"item": f"gsm-#{i}", "Problem Text": f"What is {i} + {i}?", "GT": f"# {2 * i}"}
@@ -32,15 +32,6 @@ WIDE = [
      "split": "test", "score:m-1": i / 8, "score:m-10": "" if i == 3 else 1.0 - i / 8}
     for i in range(8)
 ]  # fmt: skip
-
-
-def table(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
 
 
 def lines(path: Path, rows: list[dict[str, Any]]) -> Path:

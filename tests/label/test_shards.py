@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -11,6 +14,7 @@ from routeyard.pipelines.label import rules as scoring_processes
 from routeyard.pipelines.label.rules import QUESTION, Shard, read_all
 from routeyard.schemas import QUERIES
 
+ROOT = Path(__file__).parents[2]
 PLUGIN = """
 import os
 from routeyard.pipelines.label.scorers.scorer import ScoreResult, Scorer
@@ -71,6 +75,31 @@ def test_a_scorer_that_kills_its_process_costs_one_row(
     shards = [shard("7"), shard("a", "die", "b", scorer="deadly"), shard("7"), shard("8")]
     read = [[row[0] for row in rows] for _, rows in read_all(shards, jobs=2)]
     assert read == [["correct"], ["correct", "error", "correct"], ["correct"], ["incorrect"]]
+
+
+HALF_READ = """
+import sys
+import psutil
+from tests.label.test_shards import shard
+from routeyard.pipelines.label.rules import read_all
+next(read_all([shard("7"), shard("8")] * 200, jobs=2))
+print(*(child.pid for child in psutil.Process().children(recursive=True)), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_workers_end_with_the_process_that_is_killed() -> None:
+    """They stayed, 147 MB each, after a `kill -9`."""
+    words = [sys.executable, "-c", HALF_READ]
+    with subprocess.Popen(
+        words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as build:
+        assert build.stdout is not None
+        workers = [psutil.Process(int(pid)) for pid in build.stdout.readline().split()]
+        assert len(workers) >= 2
+        build.kill()
+    _, alive = psutil.wait_procs(workers, timeout=20)
+    assert alive == []
 
 
 LETTERED = {"question": "?", "references": ["B"], "choices": ["x", "y", "z"], "metadata": None}

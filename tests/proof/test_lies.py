@@ -1,6 +1,6 @@
 """Releases that contradict themselves are found, resealed as they are; honest ones hold.
 
-The suite tells several lies in one release; with `-m slow`, each is told in a release of its own.
+The suite puts several lies into one release; with `-m slow`, each has a release to itself.
 """
 
 from __future__ import annotations

@@ -186,7 +186,8 @@ def _named_rows(done: Assigned) -> None:
 def _without_summaries(done: Assigned) -> None:
     """Leave out rows that are the mean or the sum of an arm's others, and note them.
 
-    Asked is of rows that only have the name of one, such as `Average`.
+    Asked is of rows that only have the name of one, such as `Average`, and of those that are all
+    0 or 1, as the verdicts of a question may be.
     """
     if "score" not in done.roles or (values := done.numbers(done.roles["score"])) is None:
         return
@@ -206,9 +207,10 @@ def _without_summaries(done: Assigned) -> None:
         parts = [values[rows] for rows in (own, suite) if rows.any()]
         sums = [value for part in parts for value in (part.mean(), 100 * part.mean(), part.sum())]
         computed.append(bool(np.isclose(values[row], sums, rtol=0.006, atol=0.006).any()))
-    note = "summary_rows" if all(computed) else "maybe_summaries"
+    summed = all(computed) and not np.isin(values[named], (0, 1)).all()
+    note = "summary_rows" if summed else "maybe_summaries"
     done.note(note, len(computed), some=", ".join(map(repr, names[:_SHOWN])))
-    if all(computed):
+    if summed:
         done.replace(done.table.filter(pa.array(~named)))
 
 

@@ -48,8 +48,8 @@ from routeyard.schemas.errors import BadInput
 FIELDS = ("score", "text", "cost", "prompt_tokens", "completion_tokens", "latency", "status",
           "error")  # fmt: skip
 _SIGNS = r"[\s:|/.\-_]+"
-#: What is written before or after the model's name.
 _ARM = frozenset(LANGUAGES["arm"])
+#: What is written before or after the model's name.
 _LANGUAGES = "|".join(word for words in LANGUAGES.values() for word in words)
 _WORDS = rf"(?:is[ _-]?)?(?:{pattern('field').pattern}|{_LANGUAGES})"
 #: Words of a column's name that are looked at for a model's.
