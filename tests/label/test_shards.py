@@ -82,8 +82,12 @@ import sys
 import psutil
 from tests.label.test_shards import shard
 from routeyard.pipelines.label.rules import read_all
-next(read_all([shard("7"), shard("8")] * 200, jobs=2))
-print(*(child.pid for child in psutil.Process().children(recursive=True)), flush=True)
+read = read_all([shard("7")] * 200, jobs=2)
+next(read)
+started = []
+while len(started) < 4:  # what tracks resources, what forks, and two workers
+    started = psutil.Process().children(recursive=True)
+print(*(child.pid for child in started), flush=True)
 sys.stdin.read()
 """
 
@@ -96,7 +100,7 @@ def test_workers_end_with_the_process_that_is_killed() -> None:
     ) as build:
         assert build.stdout is not None
         workers = [psutil.Process(int(pid)) for pid in build.stdout.readline().split()]
-        assert len(workers) >= 2
+        assert len(workers) == 4
         build.kill()
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert alive == []
