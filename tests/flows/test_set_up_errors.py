@@ -52,7 +52,6 @@ def lines_of(text: str) -> list[str]:
 def server() -> Any:
     with Server() as running:
         yield running
-        running.shutdown()
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -60,13 +59,13 @@ def test_an_error_of_six_lines_says_what_to_do(
     name: str, server: Server, tmp_path: Path, call: Any
 ) -> None:
     reply, code, expected = WRONG[name]
-    address = server.url
+    address = server.base_url
     if reply is None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             address = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     else:
-        server.behave = lambda model, prompt, key: reply
+        server.replies = lambda model, prompt, key: reply
     if name == "network":
         address = "https://api.nowhere.invalid/v1"
     provider = {"name": "local", "base_url": address, "api_key_env": "KEY_TRIED"}
