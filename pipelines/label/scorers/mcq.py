@@ -67,7 +67,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
     allowed = LETTERS[: len(options) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))]
     text, shift = _readable(output)
-    marks = [item for item in committed(text) if item.kind != "bold"]
+    marks = [item for item in committed(text) if item.kind != "bold" and not _lists_a(text, item)]
     held = ((mark, _held(mark, text, allowed, options)) for mark in marks)
     named = [(mark, item) for mark, item in held if item is not None]
     if not named and marks and marks[-1].kind in _SURE:
@@ -86,6 +86,11 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         if unmarked is None:
             return ScoreResult("abstain", reason="no option is named")
         last = unmarked
+    behind = _RE["label"].match(text, last.end, last.end + 8)
+    said = normalise(_RE["sentence_of"].match(text, behind.end())[0]) if behind else ""  # type: ignore[index]
+    if said != options.get(last.letters) and said and said in options.values():
+        why = f"{last.how}: {last.letters} with the text of another option"
+        return ScoreResult("abstain", reason=why, conflict=True)
     reason, extracted = f"{last.how}: {last.letters}", last.letters
     if len(last.letters) > 1:
         reason = f"{last.how}: names several options, {last.letters}"
@@ -127,6 +132,12 @@ def _question(choices: tuple[str, ...], references: tuple[str, ...]) -> tuple[Op
 # The option that a mark, a line or an output is: its letter, several letters, or its text.
 
 
+def _lists_a(text: str, mark: Committed) -> bool:
+    """Whether "A:" in front of a mark is option A and not the abbreviation of "answer"."""
+    listed = _RE["option_a"].search(text, max(0, mark.start - 8), mark.start)
+    return listed is not None and not _RE["lone"].match(text, mark.start)
+
+
 def _held(mark: Committed, text: str, allowed: str, options: Options) -> NamedOption | None:
     """The option that a mark holds; one that does not exist, where it holds nothing else."""
     said = mark.text.strip(" .*`\"'()[]（）$")
@@ -136,8 +147,7 @@ def _held(mark: Committed, text: str, allowed: str, options: Options) -> NamedOp
         start = mark.start + mark.text.index(said)
         letters = again[1] if again else said
         return NamedOption(letters, start, start + len(said), mark.kind)
-    listed = _RE["option_a"].search(text, max(0, mark.start - 8), mark.start)
-    if (listed and not _RE["lone"].match(text, mark.start)) or _RE["not"].match(text, mark.start):
+    if _RE["not"].match(text, mark.start):
         return None
     stop = min(len(text), mark.end + 1) if mark.kind in _WHOLE else len(text)
     named = _lettered(text, mark.start, stop, allowed, options, mark.kind)
@@ -247,8 +257,6 @@ def _bare(body: str, line: int, allowed: str, options: Options, how: str) -> Nam
             how == "whole output" and bare["letter"].isupper() and bool(bare["close"].strip())
         )
         denied = _RE["denied"].match(rest.removeprefix(content).lstrip())
-        if rest != content and rest in options.values():
-            return None  # "A. cherry", where A is another
         if not rest or (goes_on and not denied and not _RE["part_b"].search(body, bare.end())):
             return NamedOption(letter, *bare.span("letter"), how)
     said, reason = body[line:], _RE["reason"].search(body, line)
