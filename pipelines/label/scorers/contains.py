@@ -92,7 +92,11 @@ def _words_folded(rows: Iterable[str]) -> frozenset[str]:
 
 EMPTY = _words_folded(WORDS["empty"])
 TITLES = _words_folded(WORDS["titles"])
-_NUMBERS = {word: str(value) for word, value in WORDS["numbers"].items()}
+_SPELLED = table("number_words")
+_VALUES = _SPELLED["units"] | _SPELLED["tens"] | WORDS["numbers"]
+_NUMBERS = {word: str(value) for word, value in _VALUES.items()}
+#: hundred, thousand, …
+_SCALES: dict[str, int] = {"hundred": 100} | _SPELLED["scales"]
 
 
 @lru_cache(maxsize=8192)
@@ -105,8 +109,8 @@ def words(text: str, inflected: bool = False) -> tuple[Word, ...]:
         if not form or form in EMPTY:
             continue
         before = results[-1] if results else None
-        if before and form in WORDS["scales"] and _DECIMAL.fullmatch(before.form):
-            value = float(before.form.replace(",", ".")) * WORDS["scales"][form]
+        if before and form in _SCALES and _DECIMAL.fullmatch(before.form):
+            value = float(before.form.replace(",", ".")) * _SCALES[form]
             results[-1] = before._replace(form=f"{value:.15g}", end=match.end())
         elif (
             before and before.form in _TENS and len(form) == 1 and form.isdigit() and raw.isalpha()
@@ -337,15 +341,11 @@ _PARTS = frozenset(("early", "late", "mid", "middle", "half", "quarter", "second
 _LONG = 8
 
 
-def named(reference: Text, answer: Text, known: Sequence[Date] = ()) -> list[tuple[int, int, str]]:
-    """Places (first word, end) of a reference as it is given, and how; (-1, -1) for no place.
-
-    Args:
-        known: Dates of all references: a more exact one counts before its year.
-    """
+def named(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
+    """Places (first word, end) of a reference as it is given, and how; (-1, -1) for no place."""
     wanted, said, n = reference.forms, answer.forms, len(reference.forms)
     if is_date(reference):
-        return _dated(reference, answer, known)
+        return _dated(reference, answer)
     if RE["signs"].search(reference.folded):  # x+1 has the words of x-1
         same = f" {normalise(reference.folded)} " in f" {normalise(answer.folded)} "
         return [(-1, -1, "the signs and words")] if same else []
@@ -361,23 +361,13 @@ def named(reference: Text, answer: Text, known: Sequence[Date] = ()) -> list[tup
     return places or [(-1, -1, "the letters")] * letters
 
 
-def _dated(reference: Text, answer: Text, known: Sequence[Date]) -> list[tuple[int, int, str]]:
+def _dated(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
     """Places of the first date of a reference; none where one of its dates is nowhere."""
     results = [
-        [
-            (start, end, "a date")
-            for item, start, end in answer.dates
-            if item.within(date) and not _missed(item, date, known)
-        ]
+        [(start, end, "a date") for item, start, end in answer.dates if item.within(date)]
         for date, _, _ in reference.dates
     ]
     return results[0] if all(results) else []
-
-
-def _missed(said: Date, date: Date, known: Sequence[Date]) -> bool:
-    """Whether more exact dates of `date` are known, and the stated one is not among them."""
-    exact = [item for item in known if item != date and item.within(date)]
-    return bool(exact) and all(said.excludes(item) for item in exact)
 
 
 def bare(text: Text) -> str:
@@ -904,11 +894,10 @@ def compared(
     if all(len(item.forms) == 1 and item.forms[0] in VERDICTS for item in references):
         return _yes_or_no(references, answer)
     doubts = ""
-    known = [date for item in references for date, _, _ in item.dates]
     wanted = wanted_of(asked.question, references, inflected)
     for text in (answer, *_unglued(answer, inflected)):
         for reference in (item for item in references if has_letters(item, text)):
-            places = named(reference, text, known) or loosely(reference, text, wanted.question)
+            places = named(reference, text) or loosely(reference, text, wanted.question)
             for start, end, how in islice(places, _PLACES):
                 doubts = doubt(text, start, end, wanted)
                 if not doubts:
