@@ -20,8 +20,6 @@ from typing import NamedTuple
 from routeyard.pipelines.label.scorers.graded import normalise
 from routeyard.pipelines.label.scorers.languages import worded
 from routeyard.pipelines.label.scorers.reading import (
-    HEAD,
-    MOST_READ,
     Committed,
     after_draft,
     committed,
@@ -66,7 +64,9 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not wanted:
         return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
     allowed = LETTERS[: len(options) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))]
-    text, shift = _readable(output)
+    text = output  # its letters made Latin: "Ответ: С"
+    if not text.isascii() and any(map(text.__contains__, _STRANGE)):
+        text = _RE["strange"].sub(lambda m: m[0].translate(_ALIKE), text)
     marks = [item for item in committed(text) if item.kind != "bold" and not _lists_a(text, item)]
     held = ((mark, _held(mark, text, allowed, options)) for mark in marks)
     named = [(mark, item) for mark, item in held if item is not None]
@@ -99,22 +99,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     elif conflict:
         letters = dict.fromkeys(item.letters for _, item in named)
         reason += f"; commits to several options: {', '.join(letters)}"
-    span = last.start + shift, last.end + shift
-    return ScoreResult.of(
-        {*last.letters} == wanted or last.letters in wanted, extracted, span, reason, conflict
-    )
-
-
-def _readable(output: str) -> tuple[str, int]:
-    """The part that is searched, its letters made Latin, and where it begins in the output."""
-    shift = after_draft(output, len(output))
-    if len(output) - shift > MOST_READ and end_of_answer(output[:HEAD]) == HEAD:
-        shift = len(output) - (MOST_READ - HEAD)
-    text = output[shift : shift + MOST_READ]
-    text = text[: end_of_answer(text)]
-    if not text.isascii() and any(map(text.__contains__, _STRANGE)):
-        text = _RE["strange"].sub(lambda m: m[0].translate(_ALIKE), text)
-    return text, shift
+    right = {*last.letters} == wanted or last.letters in wanted
+    return ScoreResult.of(right, extracted, (last.start, last.end), reason, conflict)
 
 
 @lru_cache(maxsize=65536)
@@ -177,14 +163,19 @@ def _lettered(
         return None
     bracketed = bool(found["open"].strip()) or found["close"][:1] in tuple(")）]}*")
     rest = text[stop : min(end, stop + 80)].lstrip(" \t")
-    content, follows = options.get(letters[0], ""), normalise(rest)
-    repeats = content and (follows.startswith(content[:12]) or content.startswith(follows[:12]))
-    prose = raw in "aAiI" or raw.islower() or not _RE["connects"].match(rest)
-    if not bracketed and rest[:1].isalnum() and not repeats and prose:
+    if not bracketed and rest[:1].isalnum() and _in_prose(raw, rest, options.get(letters[0], "")):
         return None  # "is a matter of …", "is I think", "is C major"
     if raw.islower() and not (bracketed or how in _WHOLE) and rest[:1] not in ("", *".\n,:"):
         return None
     return NamedOption(letters, start, stop, how)
+
+
+def _in_prose(raw: str, rest: str, content: str) -> bool:
+    """Whether a word follows a bare letter that neither goes on with its option nor explains it."""
+    follows = normalise(rest)
+    if content and (follows.startswith(content[:12]) or content.startswith(follows[:12])):
+        return False
+    return raw in "aAiI" or raw.islower() or not _RE["connects"].match(rest)
 
 
 def _by_content(text: str, start: int, end: int, options: Options, how: str) -> NamedOption | None:
@@ -224,8 +215,9 @@ def _equal(text: str, options: Options) -> str | None:
 
 def _unmarked(text: str, allowed: str, options: Options) -> NamedOption | None:
     """The option that an output or its last line is, or that its last sentences choose."""
-    body = text.rstrip()
-    start = len(body) - len(body.lstrip())
+    body = text[: end_of_answer(text)].rstrip()
+    start = after_draft(body, len(body))
+    start += len(body[start:]) - len(body[start:].lstrip())
     line, how = body.rfind("\n", start) + 1, "last line"
     if line <= start:
         named = _RE["named"].match(text, start, len(body))
@@ -239,7 +231,7 @@ def _unmarked(text: str, allowed: str, options: Options) -> NamedOption | None:
             return NamedOption(letter, *first.span("letter"), "first line")
     if bare or declines(body[-200:]) or supposes(text):
         return bare
-    plain = plainly(text, allowed)
+    plain = plainly(body, allowed, start)
     return NamedOption(*plain, "plain statement") if plain else None
 
 
@@ -277,13 +269,15 @@ def _bare(body: str, line: int, allowed: str, options: Options, how: str) -> Nam
 # option at all ("vitamin C" does not).
 
 
-def plainly(text: str, allowed: str) -> tuple[str, int, int] | None:
-    """(letters, start, end) of the option a short text or its last sentences name; None for none.
+def plainly(text: str, allowed: str, start: int = 0) -> tuple[str, int, int] | None:
+    """(letters, start, end) of the option that `text[start:]` names; None for none.
+
+    Of a text that is not short the last sentences are read.
 
     Two letters mean that the text leaves two options open.
     """
-    body, start = text.rstrip(), 0
-    whole = len(body) <= _SHORT
+    body = text.rstrip()
+    whole = len(body) - start <= _SHORT
     if not whole:
         sentences = list(_RE["sentence"].finditer(body, len(body) - _SHORT, len(body) - 1))
         if not sentences:
@@ -304,7 +298,7 @@ def plainly(text: str, allowed: str) -> tuple[str, int, int] | None:
     if whole and len(left) == 1 and (marked or rejected):
         return (marked or [item for item in bare if item[0] in left])[-1][:3]
     if whole and len(remaining) == 1 and len(rejected) > 1:
-        return remaining.pop(), 0, len(text)
+        return remaining.pop(), start, len(text)
     return None
 
 
