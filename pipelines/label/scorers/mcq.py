@@ -60,15 +60,15 @@ class NamedOption(NamedTuple):
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the option of `output` and compares it with the reference letters."""
-    options, wanted = _question(asked.choices, asked.references)
+    choices, wanted = asked.choices, _wanted(asked.choices, asked.references)
     if not wanted:
         return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
-    allowed = LETTERS[: len(options) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))]
+    allowed = LETTERS[: len(choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))]
     text = output  # its letters made Latin: "Ответ: С"
     if not text.isascii() and any(map(text.__contains__, _STRANGE)):
         text = _RE["strange"].sub(lambda m: m[0].translate(_ALIKE), text)
     marks = [item for item in committed(text) if item.kind != "bold" and not _lists_a(text, item)]
-    held = ((mark, _held(mark, text, allowed, options)) for mark in marks)
+    held = ((mark, _held(mark, text, allowed, choices)) for mark in marks)
     named = [(mark, item) for mark, item in held if item is not None]
     if not named and marks and marks[-1].kind in _SURE:
         return ScoreResult("abstain", reason="the marked answer is none of the options")
@@ -82,18 +82,18 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             return ScoreResult("abstain", reason="says that it names no option")
     else:
         cut = unfinished(text, truncated=asked.truncated)
-        unmarked = None if cut else _unmarked(text, allowed, options)
+        unmarked = None if cut else _unmarked(text, allowed, choices)
         if unmarked is None:
             return ScoreResult("abstain", reason="no option is named")
         last = unmarked
     behind = _RE["label"].match(text, last.end, last.end + 8)
     said = normalise(_RE["sentence_of"].match(text, behind.end())[0]) if behind else ""  # type: ignore[index]
-    if said != options.get(last.letters) and said and said in options.values():
+    if said and said != _options(choices).get(last.letters) and said in _options(choices).values():
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
     reason, extracted = f"{last.how}: {last.letters}", last.letters
     if len(last.letters) > 1:
-        reason = f"{last.how}: names several options, {last.letters}"
+        reason = f"{last.how}: names several choices, {last.letters}"
         if len(wanted) == 1:  # contested: no one option was read
             conflict, extracted = True, None
     elif conflict:
@@ -104,15 +104,19 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 
 @lru_cache(maxsize=65536)
-def _question(choices: tuple[str, ...], references: tuple[str, ...]) -> tuple[Options, set[str]]:
-    """The options, and the letters of references given as letter, `(B)`, or text of a choice."""
-    options = dict(zip(LETTERS, map(normalise, choices), strict=False))
+def _options(choices: tuple[str, ...]) -> Options:
+    return dict(zip(LETTERS, map(normalise, choices), strict=False))
+
+
+@lru_cache(maxsize=65536)
+def _wanted(choices: tuple[str, ...], references: tuple[str, ...]) -> set[str]:
+    """Letters of references given as letter, `(B)`, or text of a choice."""
     wanted = set()
     for reference in references:
         bare = reference.strip().strip("().* ").upper()
         listed = len(bare) == 1 and bare in LETTERS[: len(choices) or 26]
-        wanted.add(bare if listed else _equal(reference, options))
-    return options, {letter for letter in wanted if letter}
+        wanted.add(bare if listed else _equal(reference, choices))
+    return {letter for letter in wanted if letter}
 
 
 # The option that a mark, a line or an output is: its letter, several letters, or its text.
@@ -124,7 +128,7 @@ def _lists_a(text: str, mark: Committed) -> bool:
     return listed is not None and not _RE["lone"].match(text, mark.start)
 
 
-def _held(mark: Committed, text: str, allowed: str, options: Options) -> NamedOption | None:
+def _held(mark: Committed, text: str, allowed: str, choices: tuple[str, ...]) -> NamedOption | None:
     """The option that a mark holds; one that does not exist, where it holds nothing else."""
     said = mark.text.strip(" .*`\"'()[]（）$")
     again = _RE["repeated"].fullmatch(said)  # "DDDDD", as some prompts ask
@@ -136,26 +140,26 @@ def _held(mark: Committed, text: str, allowed: str, options: Options) -> NamedOp
     if _RE["not"].match(text, mark.start):
         return None
     stop = min(len(text), mark.end + 1) if mark.kind in _WHOLE else len(text)
-    named = _lettered(text, mark.start, stop, allowed, options, mark.kind)
-    named = named or _by_content(text, mark.start, stop, options, mark.kind)
-    letter = _RE["only"].fullmatch(mark.text) if named is None and options else None
+    named = _lettered(text, mark.start, stop, allowed, choices, mark.kind)
+    named = named or _by_content(text, mark.start, stop, choices, mark.kind)
+    letter = _RE["only"].fullmatch(mark.text) if named is None and choices else None
     if letter is None or letter[1] in allowed:
         return named
-    if any(content.startswith(letter[1].lower()) for content in options.values()):
+    if any(content.startswith(letter[1].lower()) for content in _options(choices).values()):
         return None  # "T" for "True"
     start = mark.start + letter.start(1)
     return NamedOption(letter[1], start, start + 1, f"{mark.kind}, no such option")
 
 
 def _lettered(
-    text: str, start: int, end: int, allowed: str, options: Options, how: str
+    text: str, start: int, end: int, allowed: str, choices: tuple[str, ...], how: str
 ) -> NamedOption | None:
     """The letters that a statement begins with, where they are no word of a sentence."""
     found = _RE["option"].match(text, start, min(end, start + 300))
     if found is None:
         return None
     raw, (start, stop) = found["letters"], found.span("letters")
-    if raw.islower() and options and (content := _by_content(text, start - 1, end, options, how)):
+    if raw.islower() and choices and (content := _by_content(text, start - 1, end, choices, how)):
         return content  # "(a) 0.012, (b) 0.986" are the parts of an option's text
     glued = len(raw) > 1 and raw.isascii() and raw.isalpha()  # "(BFI)": three options
     letters = "".join(dict.fromkeys(raw if glued else _RE["letter"].findall(raw))).upper()
@@ -163,7 +167,11 @@ def _lettered(
         return None
     bracketed = bool(found["open"].strip()) or found["close"][:1] in tuple(")）]}*")
     rest = text[stop : min(end, stop + 80)].lstrip(" \t")
-    if not bracketed and rest[:1].isalnum() and _in_prose(raw, rest, options.get(letters[0], "")):
+    if (
+        not bracketed
+        and rest[:1].isalnum()
+        and _in_prose(raw, rest, _options(choices).get(letters[0], ""))
+    ):
         return None  # "is a matter of …", "is I think", "is C major"
     if raw.islower() and not (bracketed or how in _WHOLE) and rest[:1] not in ("", *".\n,:"):
         return None
@@ -178,42 +186,44 @@ def _in_prose(raw: str, rest: str, content: str) -> bool:
     return raw in "aAiI" or raw.islower() or not _RE["connects"].match(rest)
 
 
-def _by_content(text: str, start: int, end: int, options: Options, how: str) -> NamedOption | None:
+def _by_content(
+    text: str, start: int, end: int, choices: tuple[str, ...], how: str
+) -> NamedOption | None:
     """The option whose text a statement repeats, when exactly one is repeated."""
-    if not options:
+    if not choices:
         return None
     start = _RE["skip"].match(text, start, min(end, start + 40)).end()  # type: ignore[union-attr]
     stop = text.find("\n", start, min(end, start + 400))
     stop = min(end, start + 400) if stop < 0 else stop
-    letter = _matching(text[start:stop], options)
+    letter = _matching(text[start:stop], choices)
     return NamedOption(letter, start, stop, how + ", by content") if letter else None
 
 
-def _matching(text: str, options: Options) -> str | None:
+def _matching(text: str, choices: tuple[str, ...]) -> str | None:
     """Letter of the option that a text equals, else of the longest one that opens it."""
-    most = 3 * max(map(len, options.values()), default=0) + 60
+    most = 3 * max(map(len, _options(choices).values()), default=0) + 60
     said = normalise(text if len(text) <= most else text[:most].rsplit(None, 1)[0])
-    if said in options.values():
-        return _equal(text, options)
+    if said in _options(choices).values():
+        return _equal(text, choices)
     opening = [
         (len(content), letter)
-        for letter, content in options.items()
+        for letter, content in _options(choices).items()
         if len(content) > 3 and (said + " ").startswith(content + " ")
     ]
     if not opening and (clause := _RE["clause"].match(text)):
-        return _equal(clause[0], options)
+        return _equal(clause[0], choices)
     longest = max(opening, default=(0, ""))
     return longest[1] if [size for size, _ in opening].count(longest[0]) == 1 else None
 
 
-def _equal(text: str, options: Options) -> str | None:
+def _equal(text: str, choices: tuple[str, ...]) -> str | None:
     """Letter of the one option that a text equals."""
     said = normalise(text[:2000])
-    exact = [letter for letter, content in options.items() if content == said != ""]
+    exact = [letter for letter, content in _options(choices).items() if content == said != ""]
     return exact[0] if len(exact) == 1 else None
 
 
-def _unmarked(text: str, allowed: str, options: Options) -> NamedOption | None:
+def _unmarked(text: str, allowed: str, choices: tuple[str, ...]) -> NamedOption | None:
     """The option that an output or its last line is, or that its last sentences choose."""
     body = text[: end_of_answer(text)].rstrip()
     start = after_draft(body, len(body))
@@ -222,12 +232,14 @@ def _unmarked(text: str, allowed: str, options: Options) -> NamedOption | None:
     if line <= start:
         named = _RE["named"].match(text, start, len(body))
         line, how = named.end() if named else start, "whole output"
-    bare = _bare(body, line, allowed, options, how) if len(body) - line <= 600 else None
+    bare = _bare(body, line, allowed, choices, how) if len(body) - line <= 600 else None
     stop = body.find("\n", start, line)
     if bare is None and stop > start and (first := _RE["bare"].match(body, start, stop)):
         said, letter = normalise(body[first.end() : stop]), first["letter"]
         listed = _RE["bare"].match(body, stop)
-        if said == options.get(letter) != "" and not listed:  # "C. gold", and a remark on it
+        if (
+            said == _options(choices).get(letter) != "" and not listed
+        ):  # "C. gold", and a remark on it
             return NamedOption(letter, *first.span("letter"), "first line")
     if bare or declines(body[-200:]) or supposes(text):
         return bare
@@ -235,7 +247,9 @@ def _unmarked(text: str, allowed: str, options: Options) -> NamedOption | None:
     return NamedOption(*plain, "plain statement") if plain else None
 
 
-def _bare(body: str, line: int, allowed: str, options: Options, how: str) -> NamedOption | None:
+def _bare(
+    body: str, line: int, allowed: str, choices: tuple[str, ...], how: str
+) -> NamedOption | None:
     """The option that the last line of an output is: a letter, its text, or both."""
     before = _RE["bare"].match(body, body.rfind("\n", 0, max(0, line - 1)) + 1, line)
     bare = _RE["bare"].match(body, line)
@@ -243,7 +257,7 @@ def _bare(body: str, line: int, allowed: str, options: Options, how: str) -> Nam
     if bare and letter in allowed:
         if before and line and letter == chr(ord(before["letter"].upper()) + 1):
             return None  # the options repeated, one a line
-        rest, content = normalise(body[bare.end() :]), options.get(letter, "")
+        rest, content = normalise(body[bare.end() :]), _options(choices).get(letter, "")
         goes_on = rest.startswith(content) if content else False
         goes_on |= (
             how == "whole output" and bare["letter"].isupper() and bool(bare["close"].strip())
@@ -252,11 +266,11 @@ def _bare(body: str, line: int, allowed: str, options: Options, how: str) -> Nam
         if not rest or (goes_on and not denied and not _RE["part_b"].search(body, bare.end())):
             return NamedOption(letter, *bare.span("letter"), how)
     said, reason = body[line:], _RE["reason"].search(body, line)
-    repeated = _equal(said, options)
+    repeated = _equal(said, choices)
     if repeated is None and reason:  # "Cherry, because it is red."
-        repeated = _equal(body[line : reason.start()], options)
+        repeated = _equal(body[line : reason.start()], choices)
         rest = f" {normalise(body[reason.end() :])} "
-        if any(f" {content} " in rest for content in options.values()):
+        if any(f" {content} " in rest for content in _options(choices).values()):
             return None
     return NamedOption(repeated, line, len(body), how + ", by content") if repeated else None
 
