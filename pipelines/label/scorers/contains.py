@@ -924,7 +924,7 @@ def _unglued(answer: Text, inflected: bool) -> Iterable[Text]:
 
 SCORER = Scorer(
     "contains",
-    "9",
+    "10",
     read,
     instruction="Answer in one short sentence.",
     escalate_on="not_correct",

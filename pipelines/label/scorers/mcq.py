@@ -91,9 +91,10 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if said and said != _options(choices).get(last.letters) and said in _options(choices).values():
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
-    reason, extracted = f"{last.how}: {last.letters}", last.letters
+    reason = f"{last.how}: {last.letters}"
+    extracted: str | None = last.letters
     if len(last.letters) > 1:
-        reason = f"{last.how}: names several choices, {last.letters}"
+        reason = f"{last.how}: names several options, {last.letters}"
         if len(wanted) == 1:  # contested: no one option was read
             conflict, extracted = True, None
     elif conflict:

@@ -648,8 +648,8 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
             item._replace(start=item.start + shift, end=item.end + shift)
             for item in committed(text[shift:], empty=empty, most=most)
         )
-    if (last := _last_stated(text)) is not None:
-        return last
+    if (alone := _last_stated(text)) is not None:
+        return (alone,)
     end = end_of_answer(text)
     spans, within = drafts(text, end)
     held = _held(text, end, spans)
@@ -678,7 +678,7 @@ _SENTENCE, _CHANGES = 60, ("would", "*", "_", "|", "~", "<", "{", "[", "?")
 _OPEN = (*_MARKS_FIRST, *ROWS[0]["choose"], *_HANDED, "~~", *map(str.lower, _TAGGED))
 
 
-def _last_stated(text: str) -> tuple[Committed, ...] | None:
+def _last_stated(text: str) -> Committed | None:
     """The one mark of a text that only its last sentence has; None where others may be.
 
     Most outputs end with "The answer is (C).": such sentences are read once each.
@@ -693,7 +693,7 @@ def _last_stated(text: str) -> tuple[Committed, ...] | None:
     if "{" in head and _ENVELOPE_RE["object"].search(head):
         return None
     mark = _sentence_states(text[start:])
-    return mark and (mark._replace(start=mark.start + start, end=mark.end + start),)
+    return mark and mark._replace(start=mark.start + start, end=mark.end + start)
 
 
 @lru_cache(maxsize=16384)
