@@ -64,9 +64,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not wanted:
         return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
     allowed = LETTERS[: len(choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))]
-    text = output  # its letters made Latin: "Ответ: С"
-    if not text.isascii() and any(map(text.__contains__, _STRANGE)):
-        text = _RE["strange"].sub(lambda m: m[0].translate(_ALIKE), text)
+    text = _latin(output)
     marks = [item for item in committed(text) if item.kind != "bold" and not _lists_a(text, item)]
     held = ((mark, _held(mark, text, allowed, choices)) for mark in marks)
     named = [(mark, item) for mark, item in held if item is not None]
@@ -86,22 +84,41 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         if unmarked is None:
             return ScoreResult("abstain", reason="no option is named")
         last = unmarked
-    behind = _RE["label"].match(text, last.end, last.end + 8)
-    said = normalise(_RE["sentence_of"].match(text, behind.end())[0]) if behind else ""  # type: ignore[index]
-    if said and said != _options(choices).get(last.letters) and said in _options(choices).values():
+    if _contradicted(text, last, choices):
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
-    reason = f"{last.how}: {last.letters}"
+    return _compared(last, wanted, [item.letters for _, item in named] if conflict else [])
+
+
+def _compared(last: NamedOption, wanted: set[str], differing: list[str]) -> ScoreResult:
+    """The option that counts against the reference letters; `differing` ones are named as well."""
+    reason, conflict = f"{last.how}: {last.letters}", bool(differing)
     extracted: str | None = last.letters
     if len(last.letters) > 1:
         reason = f"{last.how}: names several options, {last.letters}"
         if len(wanted) == 1:  # contested: no one option was read
             conflict, extracted = True, None
-    elif conflict:
-        letters = dict.fromkeys(item.letters for _, item in named)
-        reason += f"; commits to several options: {', '.join(letters)}"
+    elif differing:
+        reason += f"; commits to several options: {', '.join(dict.fromkeys(differing))}"
     right = {*last.letters} == wanted or last.letters in wanted
     return ScoreResult.of(right, extracted, (last.start, last.end), reason, conflict)
+
+
+def _latin(text: str) -> str:
+    """The text with letters of options that only look Latin made so: "Ответ: С"."""
+    if text.isascii() or not any(map(text.__contains__, _STRANGE)):
+        return text
+    return _RE["strange"].sub(lambda m: m[0].translate(_ALIKE), text)
+
+
+def _contradicted(text: str, named: NamedOption, choices: tuple[str, ...]) -> bool:
+    """Whether the text of another option follows a letter: "A. No", where A is "Yes"."""
+    behind = _RE["label"].match(text, named.end, named.end + 8)
+    if behind is None:
+        return False
+    said = normalise(_RE["sentence_of"].match(text, behind.end())[0])  # type: ignore[index]
+    options = _options(choices)
+    return said != options.get(named.letters) and said != "" and said in options.values()
 
 
 @lru_cache(maxsize=65536)
@@ -284,6 +301,10 @@ def _bare(
 # option at all ("vitamin C" does not).
 
 
+#: An option's letter, its place, and whether a word chooses it or it is in brackets.
+_Mention = tuple[str, int, int, bool]
+
+
 def plainly(text: str, allowed: str, start: int = 0) -> tuple[str, int, int] | None:
     """(letters, start, end) of the option that `text[start:]` names; None for none.
 
@@ -308,16 +329,32 @@ def plainly(text: str, allowed: str, start: int = 0) -> tuple[str, int, int] | N
     if chosen:
         several = len({item[0] for item in chosen}) > 1
         return None if several and not any(item[3] for item in chosen) else chosen[-1][:3]
-    left, remaining = {item[0] for item in bare} - rejected, {*allowed} - rejected
+    return _left(bare, {*allowed} - rejected, rejected, (start, len(text))) if whole else None
+
+
+def _left(
+    bare: list[_Mention], remaining: set[str], rejected: set[str], span: tuple[int, int]
+) -> tuple[str, int, int] | None:
+    """The one option that is not rejected: of those that are named, else of all."""
     marked = [item for item in bare if item[3]]
-    if whole and len(left) == 1 and (marked or rejected):
-        return (marked or [item for item in bare if item[0] in left])[-1][:3]
-    if whole and len(remaining) == 1 and len(rejected) > 1:
-        return remaining.pop(), start, len(text)
+    if len({item[0] for item in bare} - rejected) == 1 and (marked or rejected):
+        return (marked or [item for item in bare if item[0] not in rejected])[-1][:3]
+    if len(remaining) == 1 and len(rejected) > 1:
+        return remaining.pop(), *span
     return None
 
 
-_Mention = tuple[str, int, int, bool]
+def _is_no_option(mention: re.Match[str], body: str) -> bool:
+    """Whether a letter is an article, a pronoun or part of a formula."""
+    at, end = mention.span()
+    alone = mention["letter"] and not (mention["open"] or mention["close"])
+    return bool((alone and _RE["word"].match(body, at)) or _RE["formula"].match(body, end))
+
+
+def _rejects(before: str, after: str) -> bool:
+    """Whether the words around an option reject it: "not B", "B is wrong"."""
+    rejected = _RE["rejected_before"].search(before) or _RE["rejected_after"].match(after)
+    return rejected is not None
 
 
 def _mentions(
@@ -329,21 +366,14 @@ def _mentions(
     rejected: set[str] = set()
     for match in _RE["mention"].finditer(body, start):
         letter, (at, end) = match["letter"] or match["cjk"] or match["glued"], match.span()
-        alone = match["letter"] and not (match["open"] or match["close"])
-        if letter not in allowed or (alone and _RE["word"].match(body, at)):
-            continue
-        if _RE["formula"].match(body, end):
+        if letter not in allowed or _is_no_option(match, body):
             continue
         after = body[end : end + 90]
         sentence = _RE["sentence"].split(body[max(start, at - 60) : at])[-1]
         chooses = _RE["chosen_before"].search(sentence)
         before = chooses is not None and not re.match(r"[A-Z]\b", chooses[0])
         alone = whole and not (sentence.strip() or after.strip())
-        if (
-            _RE["rejected_before"].search(sentence)
-            or _RE["rejected_after"].match(after)
-            or doubted(body, at)
-        ):
+        if _rejects(sentence, after) or doubted(body, at):
             rejected.add(letter)
         elif not _RE["listed"].match(after) and (
             alone or before or _RE["chosen_after"].match(after)

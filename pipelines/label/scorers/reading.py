@@ -673,7 +673,7 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
 
 
 #: A longer last sentence is read with what precedes it; and signs that change how it is read.
-_SENTENCE, _CHANGES = 60, ("would", "*", "_", "|", "~", "<", "{", "[", "?")
+_SENTENCE, _CHANGES = 60, ("*", "_", "|", "~", "<", "{", "[", "?")
 #: One of these is in a text in ASCII, in lower case, that marks an answer: most have none.
 _OPEN = (*_MARKS_FIRST, *ROWS[0]["choose"], *_HANDED, "~~", *map(str.lower, _TAGGED))
 
@@ -702,6 +702,8 @@ def _sentence_states(sentence: str) -> Committed | None:
     lower = sentence.lower()
     if not lower.isascii() or any(map(lower.__contains__, _CHANGES)):
         return None
+    if any(language.hinted("would", lower) for language in LANGUAGES):
+        return None  # what precedes it may be a supposition
     marks = committed(sentence) if not lower.lstrip().startswith(ENGLISH.nouns) else ()
     return marks[0] if len(marks) == 1 and marks[0].kind in ("stated", "final") else None
 
