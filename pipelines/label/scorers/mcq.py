@@ -117,8 +117,10 @@ def _contradicted(text: str, named: NamedOption, choices: tuple[str, ...]) -> bo
     if behind is None:
         return False
     said = normalise(_RE["sentence_of"].match(text, behind.end())[0])  # type: ignore[index]
+    if not said:
+        return False
     options = _options(choices)
-    return said != options.get(named.letters) and said != "" and said in options.values()
+    return said != options.get(named.letters) and said in options.values()
 
 
 @lru_cache(maxsize=65536)
@@ -142,8 +144,10 @@ def _wanted(choices: tuple[str, ...], references: tuple[str, ...]) -> set[str]:
 
 def _lists_a(text: str, mark: Committed) -> bool:
     """Whether "A:" in front of a mark is option A and not the abbreviation of "answer"."""
-    listed = _RE["option_a"].search(text, max(0, mark.start - 8), mark.start)
-    return listed is not None and not _RE["lone"].match(text, mark.start)
+    if mark.kind != "label":
+        return False
+    listed = _RE["option_a"].search(text, max(0, mark.start - 8), mark.start) is not None
+    return listed and not _RE["lone"].match(text, mark.start)
 
 
 def _held(mark: Committed, text: str, allowed: str, choices: tuple[str, ...]) -> NamedOption | None:
