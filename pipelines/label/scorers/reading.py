@@ -648,6 +648,8 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
             item._replace(start=item.start + shift, end=item.end + shift)
             for item in committed(text[shift:], empty=empty, most=most)
         )
+    if (alone := _last_stated(text)) is not None:
+        return (alone,)
     end = end_of_answer(text)
     spans, within = drafts(text, end)
     held = _held(text, end, spans)
@@ -668,6 +670,42 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     if last and (not results or results[-1].end < last.start):
         results.append(last)
     return tuple(results[-most:])
+
+
+#: A longer last sentence is read with what precedes it; and signs that change how it is read.
+_SENTENCE, _CHANGES = 60, ("*", "_", "|", "~", "<", "{", "[", "?")
+#: One of these is in a text in ASCII, in lower case, that marks an answer: most have none.
+_OPEN = (*_MARKS_FIRST, *ROWS[0]["choose"], *_HANDED, "~~", *map(str.lower, _TAGGED))
+
+
+def _last_stated(text: str) -> Committed | None:
+    """The one mark of a text that only its last sentence has; None where others may be.
+
+    Most outputs end with "The answer is (C).": such sentences are read once each.
+    """
+    last = len(text.rstrip()) - 1
+    start = max(text.rfind(". ", 0, last), text.rfind("\n", 0, last)) + 1
+    if not 0 < start < len(text) <= start + _SENTENCE or end_of_answer(text) < len(text):
+        return None
+    head = text[:start].lower()
+    if not head.isascii() or any(map(head.__contains__, _OPEN)) or "final" in head[-16:]:
+        return None
+    if "{" in head and _ENVELOPE_RE["object"].search(head):
+        return None
+    mark = _sentence_states(text[start:])
+    return mark and mark._replace(start=mark.start + start, end=mark.end + start)
+
+
+@lru_cache(maxsize=16384)
+def _sentence_states(sentence: str) -> Committed | None:
+    """What a sentence states with nothing else, whatever precedes it."""
+    lower = sentence.lower()
+    if not lower.isascii() or any(map(lower.__contains__, _CHANGES)):
+        return None
+    if any(language.hinted("would", lower) for language in LANGUAGES):
+        return None  # what precedes it may be a supposition
+    marks = committed(sentence) if not lower.lstrip().startswith(ENGLISH.nouns) else ()
+    return marks[0] if len(marks) == 1 and marks[0].kind in ("stated", "final") else None
 
 
 def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
