@@ -8,6 +8,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,12 @@ class LocalServer:
 
         self._ended = threading.Event()
         self._loop = asyncio.new_event_loop()
+        run = self._loop.run_until_complete
         try:
-            starting = start({"*": guarded}, port)
-            self._runner, address = self._loop.run_until_complete(starting)
+            # In a thread apart: this one may have a loop that runs, as a notebook's has.
+            with ThreadPoolExecutor(1) as aside:
+                started = aside.submit(lambda: run(start({"*": guarded}, port)))
+                self._runner, address = started.result()
         except OSError as error:
             self._loop.close()
             raise BadInput(

@@ -96,12 +96,11 @@ def test_kmeans_as_printed_is_the_plain_mean_of_a_cluster() -> None:
 
 
 def test_the_nearest_battle_decides() -> None:
-    class Fought:
-        def of_pair(self, small, large):
-            return np.eye(3, dtype=np.float32), np.array([1.0, 0.0, 0.5])
-
+    small, large = np.zeros(3, dtype=np.int64), np.ones(3, dtype=np.int64)
+    won = np.array([1.0, 0.0, 0.5])
+    fought = Battles(np.eye(3, dtype=np.float32), ("s", "l"), large, small, won)
     router = PAIR_ROUTERS.get("pair-knn-as-printed")()
-    router.fit(Fought(), "s", "l")
+    router.fit(fought, "s", "l")
     near = np.array([[0.1, 0.9, 0.2], [0.9, 0.1, 0.0]], dtype=np.float32)
     asked = Queries(("x", "y"), np.array(["t", "t"]), near)
     assert router.scores(asked).tolist() == [0.0, 1.0]

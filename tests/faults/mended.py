@@ -28,7 +28,7 @@ FAULTS: dict[str, Fault] = {
     "pickles": Fault(
         "a pickle was read by Python's own reader with a list of allowed names",
         "pipelines/common/pickles.py",
-        "return plain(run(view))",
+        "return Plain().of(_Machine(view).load())",
         "return _allowed(view)",
         "tests/pickles/test_refused.py::test_bytes_of_the_file_are_never_followed_as_pointers",
     ),

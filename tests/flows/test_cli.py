@@ -275,7 +275,7 @@ def test_a_command_ends_with_its_output_exit_handlers_and_threads() -> None:
     [
         (["zoo", "rnu"], "`routeyard zoo` lists them"),
         (["import", "zzz", "x.csv"], "`routeyard import list` lists them"),
-        (["try", "x.csv", "--accept", "qqqq"], "`routeyard audit --list` lists the checks"),
+        (["try", "x.csv", "--accept", "qqqq"], "`routeyard audit --list` lists all"),
     ],
 )
 def test_of_many_names_the_nearest_are_named_and_where_the_list_is(

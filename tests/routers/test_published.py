@@ -160,7 +160,7 @@ def test_every_constant_has_its_place(name: str) -> None:
         for setting, constant in constants(name, preset).items():
             assert constant.at
             assert constant.of in (preset, "code")
-            found = getattr(router, "settings", vars(router))[setting]
+            found = (vars(router) | getattr(router, "settings", {}))[setting]
             assert found == constant.value, (preset, setting)
     with pytest.raises(BadInput, match="has no preset 'printed'") as refused:
         ROUTERS.get(name)(preset="printed")
