@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +16,7 @@ from tests.proof.lies import DEMO, PAIRS, STEPS
 from tests.proof.resealed import Lie as Change
 from tests.proof.resealed import resealed, verified
 from tests.support.built_once import built_once
+from tests.support.sampled import some
 
 DEMO, STEPS = DEMO | further_lies.DEMO, STEPS | further_lies.STEPS
 
@@ -62,12 +61,6 @@ def test_there_are_at_least_forty() -> None:
     assert len(DEMO) + len(PAIRS) + len(STEPS) + len(further_lies.RICH) >= 90
 
 
-def some(names: Iterable[str]) -> list[Any]:
-    """All of them, of which every third is run with the suite and the others with `-m slow`."""
-    slow = pytest.mark.slow
-    return [pytest.param(one, marks=[slow] if n % 3 else []) for n, one in enumerate(names)]
-
-
 def found(release: Path, root: Path, case: tuple[Change, str, str]) -> None:
     lie, about, words = case
     proof = verified(resealed(release, root, lie))
@@ -75,17 +68,17 @@ def found(release: Path, root: Path, case: tuple[Change, str, str]) -> None:
     assert named, list(map(str, proof.findings))
 
 
-@pytest.mark.parametrize("name", some(DEMO))
+@pytest.mark.parametrize("name", some(DEMO, 8))
 def test_a_release_that_contradicts_itself(name: str, demo_release: Path, tmp_path: Path) -> None:
     found(demo_release, tmp_path, DEMO[name])
 
 
-@pytest.mark.parametrize("name", some(further_lies.SWITCHED_OFF))
+@pytest.mark.parametrize("name", some(further_lies.SWITCHED_OFF, 6))
 def test_a_check_that_is_switched_off(name: str, demo_release: Path, tmp_path: Path) -> None:
     found(demo_release, tmp_path, further_lies.SWITCHED_OFF[name])
 
 
-@pytest.mark.parametrize("name", some(further_lies.NAMED))
+@pytest.mark.parametrize("name", some(further_lies.NAMED, 6))
 def test_what_no_check_can_tell_is_named(name: str, demo_release: Path, tmp_path: Path) -> None:
     lie, kind, about, words = further_lies.NAMED[name]
     proof = verified(resealed(demo_release, tmp_path, lie))
@@ -94,17 +87,17 @@ def test_what_no_check_can_tell_is_named(name: str, demo_release: Path, tmp_path
     assert not [str(one) for one in proof.findings]
 
 
-@pytest.mark.parametrize("name", some(PAIRS))
+@pytest.mark.parametrize("name", some(PAIRS, 4))
 def test_pairs_that_contradict_themselves(name: str, pairs: Path, tmp_path: Path) -> None:
     found(pairs, tmp_path, PAIRS[name])
 
 
-@pytest.mark.parametrize("name", some(STEPS))
+@pytest.mark.parametrize("name", some(STEPS, 6))
 def test_steps_that_contradict_themselves(name: str, steps: Path, tmp_path: Path) -> None:
     found(steps, tmp_path, STEPS[name])
 
 
-@pytest.mark.parametrize("name", some(further_lies.RICH))
+@pytest.mark.parametrize("name", some(further_lies.RICH, 9))
 def test_rules_that_are_contradicted(name: str, rich: Path, tmp_path: Path) -> None:
     found(rich, tmp_path, further_lies.RICH[name])
 

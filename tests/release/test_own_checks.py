@@ -21,6 +21,7 @@ from tests.faults.test_releases import CORRUPTIONS, database
 from tests.faults.test_releases import written as written_file
 from tests.release.alone import shown
 from tests.support import small_release as small
+from tests.support.sampled import some
 
 #: What a build of the tiny release would have stated.
 FIGURES: dict[str, Any] = {
@@ -162,6 +163,12 @@ def test_an_invented_release_shows(tmp_path: Path, name: str) -> None:
     lie, check = INVENTED[name]
     release = written(tmp_path, lie)
     assert {one.rpartition(": ")[2] for one in shown(release)} >= {check}
+
+
+@pytest.mark.parametrize("name", some(INVENTED, 6))
+def test_verify_names_an_invented_release(tmp_path: Path, name: str) -> None:
+    lie, check = INVENTED[name]
+    release = written(tmp_path, lie)
     (says,) = [one.says for one in release_checks([*CONTRACTS]) if one.name == check]
     findings = verify(release, render_card=render).findings
     assert any(says in finding.says for finding in findings), list(map(str, findings))
