@@ -361,7 +361,7 @@ class Label(Strict):
         return self
 
 
-# What is released, and what its card says in words.
+# What is released, and the free text of its card.
 
 
 class Parts(Strict):

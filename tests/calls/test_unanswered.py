@@ -54,6 +54,7 @@ def test_it_is_settled_after_a_stated_number_of_billed_attempts(tmp_path: Path) 
             billed = sum(n for (_, prompt, _), n in server.seen.items() if "what is 0" in prompt)
             assert billed == count, run
             assert ended.complete == (run >= 3)
+            assert ended.tallies["m"].unanswered == (run == 3)  # it is settled in this run
         assert made.figures()["models"][0]["unanswered"] == 1
         statuses = dict(zip(rows["query_id"].to_pylist(), rows["status"].to_pylist(), strict=True))
         assert sorted(statuses.values()) == ["ok", "unanswered"]

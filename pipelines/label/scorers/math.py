@@ -730,7 +730,7 @@ def _is_bound(output: str, last: Committed, answer: str, question: str) -> bool:
 def _unread(answer: str, kind: str) -> bool:
     """Whether an answer was not read as a whole: words beside its formula, a bracket left open.
 
-    What is in a box is the whole answer, in words as well, unless it has sentences.
+    What is in a box, text too, is the whole answer, unless it has sentences.
     """
     if answer.count("{") != answer.count("}") or len(_MATH_RE["open"].findall(answer)) % 2:
         return True
