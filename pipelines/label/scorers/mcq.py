@@ -44,6 +44,8 @@ _WHOLE = frozenset({"field", "key", "boxed", "hash"})
 _SURE = frozenset({"field", "hash", "final", "label"})
 #: A text longer than this is searched in its last sentences only.
 _SHORT = 300
+#: A text that puts more letters in front of something than this goes through its options.
+_MOST_SPELLED = 12
 #: Letters of other alphabets that look the same, as single letters ("Ответ: С").
 _STRANGE = "АВСЕНＡＢＣＤＥＦＧＨＩＪ"
 _ALIKE = str.maketrans(_STRANGE, "ABCEHABCDEFGHIJ")
@@ -67,7 +69,12 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     text = _latin(output)
     marks = [item for item in committed(text) if item.kind != "bold" and not _lists_a(text, item)]
     held = ((mark, _held(mark, text, allowed, choices)) for mark in marks)
-    named = [(mark, item) for mark, item in held if item is not None]
+    # What is said about an option follows it.
+    named = [(mark._replace(start=item.end), item) for mark, item in held if item is not None]
+    named = [pair for pair in named if {*pair[1].letters} <= {*allowed}] or named
+    if len(named) > 1:
+        end = _next_question(text, named[0][1].end, choices)
+        named = [pair for pair in named if pair[1].end <= end]
     if not named and marks and marks[-1].kind in _SURE:
         return ScoreResult("abstain", reason="the marked answer is none of the options")
     conflict = False
@@ -76,7 +83,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             named, text, lambda item, other: not {*item.letters}.isdisjoint(other.letters)
         )
         last, conflict = named[settled.index][1], settled.conflict
-        if _RE["none"].search(text, last.end):
+        if _RE["none"].search(text, last.end) or declines(text[max(last.end, len(text) - 200) :]):
             return ScoreResult("abstain", reason="says that it names no option")
     else:
         cut = unfinished(text, truncated=asked.truncated)
@@ -88,6 +95,17 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
     return _compared(last, wanted, [item.letters for _, item in named] if conflict else [])
+
+
+def _next_question(text: str, start: int, choices: tuple[str, ...]) -> int:
+    """Where, behind an answer, an invented question lists its options, or a summary of several."""
+    ours = list(_options(choices).values())[:2]
+    for match in _RE["next_question"].finditer(text, start):
+        said = [normalise(match[name] or "") for name in "ab"]
+        known = zip(said, ours, strict=False)
+        if match["a"] is None or not any(a.startswith(b) or b.startswith(a) for a, b in known):
+            return match.start()
+    return len(text)
 
 
 def _compared(last: NamedOption, wanted: set[str], differing: list[str]) -> ScoreResult:
@@ -185,6 +203,10 @@ def _lettered(
         return content  # "(a) 0.012, (b) 0.986" are the parts of an option's text
     glued = len(raw) > 1 and raw.isascii() and raw.isalpha()  # "(BFI)": three options
     letters = "".join(dict.fromkeys(raw if glued else _RE["letter"].findall(raw))).upper()
+    if len(letters) == 1:
+        letters = "".join(
+            dict.fromkeys(letters + _further(text, start, stop, _options(choices).get(letters, "")))
+        )
     if not letters or not {*letters} <= {*allowed}:
         return None
     bracketed = bool(found["open"].strip()) or found["close"][:1] in tuple(")）]}*")
@@ -198,6 +220,17 @@ def _lettered(
     if raw.islower() and not (bracketed or how in _WHOLE) and rest[:1] not in ("", *".\n,:"):
         return None
     return NamedOption(letters, start, stop, how)
+
+
+def _further(text: str, start: int, stop: int, content: str) -> str:
+    """Letters that a list's next items begin with, or that "and" joins behind an option's text."""
+    if _RE["in_list"].search(text, max(0, start - 12), start):
+        letters = ""
+        while item := _RE["next_item"].match(text, stop):
+            letters, stop = letters + item["letter"], item.end()
+        return letters
+    ends = _RE["joined"].finditer(text, stop, stop + len(content) + 60) if content else ()
+    return "".join(m["letter"] for m in ends if normalise(text[stop : m.start()]) == content)
 
 
 def _in_prose(raw: str, rest: str, content: str) -> bool:
@@ -254,19 +287,34 @@ def _unmarked(text: str, allowed: str, choices: tuple[str, ...]) -> NamedOption 
     if line <= start:
         named = _RE["named"].match(text, start, len(body))
         line, how = named.end() if named else start, "whole output"
-    bare = _bare(body, line, allowed, choices, how) if len(body) - line <= 600 else None
-    stop = body.find("\n", start, line)
-    if bare is None and stop > start and (first := _RE["bare"].match(body, start, stop)):
-        said, letter = normalise(body[first.end() : stop]), first["letter"]
-        listed = _RE["bare"].match(body, stop)
-        if (
-            said == _options(choices).get(letter) != "" and not listed
-        ):  # "C. gold", and a remark on it
-            return NamedOption(letter, *first.span("letter"), "first line")
-    if bare or declines(body[-200:]) or supposes(text):
+    # Not of a line that is long, or within a formula that was cut.
+    short = len(body) - line <= 600 and not body.count("$$", start, line) % 2
+    bare = _bare(body, line, allowed, choices, how) if short else None
+    if bare or declines(body[-200:]):
         return bare
+    if spelled := _spelled_out(body, start, choices):
+        return spelled
+    if supposes(text):
+        return None
     plain = plainly(body, allowed, start)
     return NamedOption(*plain, "plain statement") if plain else None
+
+
+def _spelled_out(body: str, start: int, choices: tuple[str, ...]) -> NamedOption | None:
+    """The one option that a text names by its letter and its whole text, and does not refuse."""
+    result: dict[str, NamedOption] = {}
+    for count, match in enumerate(_RE["before_content"].finditer(body, start)):
+        letter, end = match["letter"], match.end()
+        content = _options(choices).get(letter, "")
+        said = normalise(body[end : end + 2 * len(content) + 60]) if len(content) > 3 else ""
+        if not (said + " ").startswith(content + " ") or not said:
+            continue
+        after = end + len(content)
+        near = ((max(0, match.start() - 40), match.start()), (after, after + 60))
+        if count >= _MOST_SPELLED or any(_RE["refused"].search(body, *span) for span in near):
+            return None
+        result[letter] = NamedOption(letter, *match.span("letter"), "letter and text")
+    return [*result.values()][0] if len(result) == 1 else None
 
 
 def _bare(
@@ -375,13 +423,12 @@ def _mentions(
         after = body[end : end + 90]
         sentence = _RE["sentence"].split(body[max(start, at - 60) : at])[-1]
         chooses = _RE["chosen_before"].search(sentence)
-        before = chooses is not None and not re.match(r"[A-Z]\b", chooses[0])
+        right = _RE["chosen_after"].match(after)  # which is true of several options
+        before = not right and chooses is not None and not re.match(r"[A-Z]\b", chooses[0])
         alone = whole and not (sentence.strip() or after.strip())
         if _rejects(sentence, after) or doubted(body, at):
             rejected.add(letter)
-        elif not _RE["listed"].match(after) and (
-            alone or before or _RE["chosen_after"].match(after)
-        ):
+        elif not _RE["listed"].match(after) and (alone or before or right):
             chosen.append((letter, at, end, before))
         else:
             bracketed = bool(
