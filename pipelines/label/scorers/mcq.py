@@ -73,7 +73,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     named = [(mark._replace(start=item.end), item) for mark, item in held if item is not None]
     named = [pair for pair in named if {*pair[1].letters} <= {*allowed}] or named
     if len(named) > 1:
-        end = _next_question(text, named[0][1].end, choices)
+        end = _next_options(text, named[0][1].end, choices)
         named = [pair for pair in named if pair[1].end <= end]
     if not named and marks and marks[-1].kind in _SURE:
         return ScoreResult("abstain", reason="the marked answer is none of the options")
@@ -83,7 +83,10 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             named, text, lambda item, other: not {*item.letters}.isdisjoint(other.letters)
         )
         last, conflict = named[settled.index][1], settled.conflict
-        if _RE["none"].search(text, last.end) or declines(text[max(last.end, len(text) - 200) :]):
+        summary = _RE["summary"].search(text, named[0][1].end) if len(named) > 1 else None
+        if summary and summary.start() < last.start:
+            last = [item for _, item in named if item.start < summary.start()][-1]
+        if _RE["none"].search(text, last.end):
             return ScoreResult("abstain", reason="says that it names no option")
     else:
         cut = unfinished(text, truncated=asked.truncated)
@@ -97,13 +100,12 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     return _compared(last, wanted, [item.letters for _, item in named] if conflict else [])
 
 
-def _next_question(text: str, start: int, choices: tuple[str, ...]) -> int:
-    """Where, behind an answer, an invented question lists its options, or a summary of several."""
+def _next_options(text: str, start: int, choices: tuple[str, ...]) -> int:
+    """Where, behind an answer, an invented next question lists its options; else the end."""
     ours = list(_options(choices).values())[:2]
-    for match in _RE["next_question"].finditer(text, start):
-        said = [normalise(match[name] or "") for name in "ab"]
-        known = zip(said, ours, strict=False)
-        if match["a"] is None or not any(a.startswith(b) or b.startswith(a) for a, b in known):
+    for match in _RE["list"].finditer(text, start) if len(ours) == 2 else ():
+        said = zip(map(normalise, match.groups()), ours, strict=True)
+        if not any(a.startswith(b) or b.startswith(a) for a, b in said):
             return match.start()
     return len(text)
 
@@ -314,7 +316,7 @@ def _spelled_out(body: str, start: int, choices: tuple[str, ...]) -> NamedOption
         if count >= _MOST_SPELLED or any(_RE["refused"].search(body, *span) for span in near):
             return None
         result[letter] = NamedOption(letter, *match.span("letter"), "letter and text")
-    return [*result.values()][0] if len(result) == 1 else None
+    return next(iter(result.values())) if len(result) == 1 else None
 
 
 def _bare(
