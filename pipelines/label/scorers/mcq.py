@@ -71,8 +71,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     held = ((mark, _held(mark, text, allowed, choices)) for mark in marks)
     # What is said about an option follows it.
     named = [(mark._replace(start=item.end), item) for mark, item in held if item is not None]
-    named = [pair for pair in named if {*pair[1].letters} <= {*allowed}] or named
     if len(named) > 1:
+        named = [pair for pair in named if {*pair[1].letters} <= {*allowed}] or named
         end = _next_options(text, named[0][1].end, choices)
         named = [pair for pair in named if pair[1].end <= end]
     if not named and marks and marks[-1].kind in _SURE:
@@ -143,9 +143,18 @@ def _contradicted(text: str, named: NamedOption, choices: tuple[str, ...]) -> bo
     return said != options.get(named.letters) and said in options.values()
 
 
+_normal = lru_cache(maxsize=65536)(normalise)
+
+
 @lru_cache(maxsize=65536)
 def _options(choices: tuple[str, ...]) -> Options:
-    return dict(zip(LETTERS, map(normalise, choices), strict=False))
+    return dict(zip(LETTERS, map(_normal, choices), strict=False))
+
+
+def _content(letter: str, choices: tuple[str, ...]) -> str:
+    """The normalised text of one option; without choices the empty one."""
+    place = LETTERS.index(letter)
+    return _normal(choices[place]) if place < len(choices) else ""
 
 
 @lru_cache(maxsize=65536)
@@ -172,13 +181,9 @@ def _lists_a(text: str, mark: Committed) -> bool:
 
 def _held(mark: Committed, text: str, allowed: str, choices: tuple[str, ...]) -> NamedOption | None:
     """The option that a mark holds; one that does not exist, where it holds nothing else."""
-    said = mark.text.strip(" .*`\"'()[]（）$")
-    again = _RE["repeated"].fullmatch(said)  # "DDDDD", as some prompts ask
-    ordered = said != "" and {*said} <= {*allowed} and list(said) == sorted({*said})
-    if ordered or (again and again[1] in allowed):
-        start = mark.start + mark.text.index(said)
-        letters = again[1] if again else said
-        return NamedOption(letters, start, start + len(said), mark.kind)
+    if letters := _letters(mark.text, allowed):
+        start = mark.start + mark.text.index(letters[0])
+        return NamedOption(letters, start, start + len(letters), mark.kind)
     if _RE["not"].match(text, mark.start):
         return None
     stop = min(len(text), mark.end + 1) if mark.kind in _WHOLE else len(text)
@@ -191,6 +196,15 @@ def _held(mark: Committed, text: str, allowed: str, choices: tuple[str, ...]) ->
         return None  # "T" for "True"
     start = mark.start + letter.start(1)
     return NamedOption(letter[1], start, start + 1, f"{mark.kind}, no such option")
+
+
+@lru_cache(maxsize=1024)
+def _letters(text: str, allowed: str) -> str:
+    """The letters that a text is, where it is nothing else: "(C).", "AC", "DDDDD"."""
+    said = text.strip(" .*`\"'()[]（）$")
+    again = _RE["repeated"].fullmatch(said)  # as some prompts ask
+    letters = again[1] if again else said
+    return letters if {*letters} <= {*allowed} and list(letters) == sorted({*letters}) else ""
 
 
 def _lettered(
@@ -206,33 +220,28 @@ def _lettered(
     glued = len(raw) > 1 and raw.isascii() and raw.isalpha()  # "(BFI)": three options
     letters = "".join(dict.fromkeys(raw if glued else _RE["letter"].findall(raw))).upper()
     if len(letters) == 1:
-        letters = "".join(
-            dict.fromkeys(letters + _further(text, start, stop, _options(choices).get(letters, "")))
-        )
+        letters += _further(text, start, stop, letters, choices)
     if not letters or not {*letters} <= {*allowed}:
         return None
     bracketed = bool(found["open"].strip()) or found["close"][:1] in tuple(")）]}*")
     rest = text[stop : min(end, stop + 80)].lstrip(" \t")
-    if (
-        not bracketed
-        and rest[:1].isalnum()
-        and _in_prose(raw, rest, _options(choices).get(letters[0], ""))
-    ):
+    if not bracketed and rest[:1].isalnum() and _in_prose(raw, rest, _content(letters[0], choices)):
         return None  # "is a matter of …", "is I think", "is C major"
     if raw.islower() and not (bracketed or how in _WHOLE) and rest[:1] not in ("", *".\n,:"):
         return None
     return NamedOption(letters, start, stop, how)
 
 
-def _further(text: str, start: int, stop: int, content: str) -> str:
+def _further(text: str, start: int, stop: int, letter: str, choices: tuple[str, ...]) -> str:
     """Letters that a list's next items begin with, or that "and" joins behind an option's text."""
+    found, at = "", stop
     if _RE["in_list"].search(text, max(0, start - 12), start):
-        letters = ""
-        while item := _RE["next_item"].match(text, stop):
-            letters, stop = letters + item["letter"], item.end()
-        return letters
-    ends = _RE["joined"].finditer(text, stop, stop + len(content) + 60) if content else ()
-    return "".join(m["letter"] for m in ends if normalise(text[stop : m.start()]) == content)
+        while item := _RE["next_item"].match(text, at):
+            found, at = found + item["letter"], item.end()
+    for joined in _RE["joined"].finditer(text, stop, stop + 400) if choices else ():
+        if normalise(text[stop : joined.start()]) == _content(letter, choices):
+            found += joined["letter"]
+    return "".join(dict.fromkeys(found.replace(letter, "")))
 
 
 def _in_prose(raw: str, rest: str, content: str) -> bool:
@@ -256,9 +265,14 @@ def _by_content(
     return NamedOption(letter, start, stop, how + ", by content") if letter else None
 
 
+def _most(choices: tuple[str, ...]) -> int:
+    """Signs within which a text can repeat an option, with markup around it."""
+    return 3 * max(map(len, choices), default=0) + 60
+
+
 def _matching(text: str, choices: tuple[str, ...]) -> str | None:
     """Letter of the option that a text equals, else of the longest one that opens it."""
-    most = 3 * max(map(len, _options(choices).values()), default=0) + 60
+    most = _most(choices)
     said = normalise(text if len(text) <= most else text[:most].rsplit(None, 1)[0])
     if said in _options(choices).values():
         return _equal(text, choices)
@@ -275,8 +289,12 @@ def _matching(text: str, choices: tuple[str, ...]) -> str | None:
 
 def _equal(text: str, choices: tuple[str, ...]) -> str | None:
     """Letter of the one option that a text equals."""
-    said = normalise(text[:2000])
-    exact = [letter for letter, content in _options(choices).items() if content == said != ""]
+    if len(text) > _most(choices):
+        return None
+    said = normalise(text)
+    least = max(1, len(said) // 2)  # a normal form is hardly longer
+    long = [item for item in zip(LETTERS, choices, strict=False) if len(item[1]) >= least]
+    exact = [letter for letter, choice in long if _normal(choice) == said != ""]
     return exact[0] if len(exact) == 1 else None
 
 
@@ -307,7 +325,7 @@ def _spelled_out(body: str, start: int, choices: tuple[str, ...]) -> NamedOption
     result: dict[str, NamedOption] = {}
     for count, match in enumerate(_RE["before_content"].finditer(body, start)):
         letter, end = match["letter"], match.end()
-        content = _options(choices).get(letter, "")
+        content = _content(letter, choices)
         said = normalise(body[end : end + 2 * len(content) + 60]) if len(content) > 3 else ""
         if not (said + " ").startswith(content + " ") or not said:
             continue
@@ -329,7 +347,7 @@ def _bare(
     if bare and letter in allowed:
         if before and line and letter == chr(ord(before["letter"].upper()) + 1):
             return None  # the options repeated, one a line
-        rest, content = normalise(body[bare.end() :]), _options(choices).get(letter, "")
+        rest, content = normalise(body[bare.end() :]), _content(letter, choices)
         goes_on = rest.startswith(content) if content else False
         goes_on |= (
             how == "whole output" and bare["letter"].isupper() and bool(bare["close"].strip())
