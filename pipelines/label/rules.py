@@ -126,14 +126,14 @@ def _fit(references: list[str], choices: tuple[str, ...]) -> bool:
 def _asked(
     question: Mapping[str, Any], graded: list[str] | None, options: Mapping[str, object]
 ) -> ScoringInput:
-    choices = tuple(question["choices"])
+    choices, metadata = tuple(question["choices"]), question["metadata"] or "{}"
     if graded is not None and not _fit(graded, choices):
         choices = ()  # the run was asked another revision: its letters are all there is to go by
     return ScoringInput(
         question=question["question"],
         references=tuple(question["references"] if graded is None else graded),
         choices=choices,
-        metadata=json.loads(question["metadata"] or "{}"),
+        metadata=json.loads(metadata) if metadata != "{}" else {},
         options=options,
     )
 

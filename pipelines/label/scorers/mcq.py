@@ -69,23 +69,14 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     text = _latin(output)
     marks = [item for item in committed(text) if item.kind != "bold" and not _lists_a(text, item)]
     held = ((mark, _held(mark, text, allowed, choices)) for mark in marks)
-    # What is said about an option follows it.
-    named = [(mark._replace(start=item.end), item) for mark, item in held if item is not None]
-    if len(named) > 1:
-        named = [pair for pair in named if {*pair[1].letters} <= {*allowed}] or named
-        end = _next_options(text, named[0][1].end, choices)
-        named = [pair for pair in named if pair[1].end <= end]
+    named = [(mark, item) for mark, item in held if item is not None]
     if not named and marks and marks[-1].kind in _SURE:
         return ScoreResult("abstain", reason="the marked answer is none of the options")
-    conflict = False
+    differing: list[str] = []
     if named:
-        settled = settle(
-            named, text, lambda item, other: not {*item.letters}.isdisjoint(other.letters)
-        )
-        last, conflict = named[settled.index][1], settled.conflict
-        summary = _RE["summary"].search(text, named[0][1].end) if len(named) > 1 else None
-        if summary and summary.start() < last.start:
-            last = [item for _, item in named if item.start < summary.start()][-1]
+        last = named[0][1]
+        if len(named) > 1:
+            last, differing = _settled(named, text, allowed, choices)
         if _RE["none"].search(text, last.end):
             return ScoreResult("abstain", reason="says that it names no option")
     else:
@@ -97,7 +88,23 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if _contradicted(text, last, choices):
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
-    return _compared(last, wanted, [item.letters for _, item in named] if conflict else [])
+    return _compared(last, wanted, differing)
+
+
+def _settled(
+    named: list[tuple[Committed, NamedOption]], text: str, allowed: str, choices: tuple[str, ...]
+) -> tuple[NamedOption, list[str]]:
+    """Which of several options counts; and the letters of all, where they contradict each other."""
+    named = [pair for pair in named if {*pair[1].letters} <= {*allowed}] or named
+    end = _next_options(text, named[0][1].end, choices)
+    # What is said about an option follows it.
+    named = [(mark._replace(start=item.end), item) for mark, item in named if item.end <= end]
+    settled = settle(named, text, lambda item, other: not {*item[0]}.isdisjoint(other[0]))
+    last = named[settled.index][1]
+    summary = _RE["summary"].search(text, named[0][1].end)
+    if summary and summary.start() < last.start:
+        last = [item for _, item in named if item.start < summary.start()][-1]
+    return last, [item.letters for _, item in named] if settled.conflict else []
 
 
 def _next_options(text: str, start: int, choices: tuple[str, ...]) -> int:
@@ -136,7 +143,8 @@ def _contradicted(text: str, named: NamedOption, choices: tuple[str, ...]) -> bo
     behind = _RE["label"].match(text, named.end, named.end + 8)
     if behind is None:
         return False
-    said = normalise(_RE["sentence_of"].match(text, behind.end())[0])  # type: ignore[index]
+    sentence = _RE["sentence_of"].match(text, behind.end())[0]  # type: ignore[index]
+    said = sentence and normalise(sentence)
     if not said:
         return False
     options = _options(choices)

@@ -699,7 +699,7 @@ def _last_stated(text: str) -> Committed | None:
     if "{" in head and _ENVELOPE_RE["object"].search(head):
         return None
     mark = _sentence_states(text[start:])
-    return mark and mark._replace(start=mark.start + start, end=mark.end + start)
+    return mark and Committed(mark[0], mark[1] + start, mark[2] + start, *mark[3:])
 
 
 @lru_cache(maxsize=16384)
