@@ -23,6 +23,7 @@ from routeyard.pipelines.label.scorers.reading import (
     Committed,
     after_draft,
     committed,
+    dangles,
     declines,
     doubted,
     end_of_answer,
@@ -70,8 +71,6 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     marks = [item for item in committed(text) if item.kind != "bold" and not _lists_a(text, item)]
     held = ((mark, _held(mark, text, allowed, choices)) for mark in marks)
     named = [(mark, item) for mark, item in held if item is not None]
-    if not named and marks and marks[-1].kind in _SURE:
-        return ScoreResult("abstain", reason="the marked answer is none of the options")
     differing: list[str] = []
     if named:
         last = named[0][1]
@@ -80,10 +79,12 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         if _RE["none"].search(text, last.end):
             return ScoreResult("abstain", reason="says that it names no option")
     else:
-        cut = unfinished(text, truncated=asked.truncated)
-        unmarked = None if cut else _unmarked(text, allowed, choices)
+        cut = unfinished(text, truncated=asked.truncated) or dangles(text)
+        sure = any(mark.kind in _SURE for mark in marks)
+        unmarked = None if cut else _unmarked(text, allowed, choices, sure)
         if unmarked is None:
-            return ScoreResult("abstain", reason="no option is named")
+            why = "the marked answer is none of the options" if sure else "no option is named"
+            return ScoreResult("abstain", reason=why)
         last = unmarked
     if _contradicted(text, last, choices):
         why = f"{last.how}: {last.letters} with the text of another option"
@@ -306,8 +307,10 @@ def _equal(text: str, choices: tuple[str, ...]) -> str | None:
     return exact[0] if len(exact) == 1 else None
 
 
-def _unmarked(text: str, allowed: str, choices: tuple[str, ...]) -> NamedOption | None:
-    """The option that an output or its last line is, or that its last sentences choose."""
+def _unmarked(
+    text: str, allowed: str, choices: tuple[str, ...], marked: bool
+) -> NamedOption | None:
+    """The option that an output, its last line or, unmarked, its last sentences are or choose."""
     body = text[: end_of_answer(text)].rstrip()
     start = after_draft(body, len(body))
     start += len(body[start:]) - len(body[start:].lstrip())
@@ -318,7 +321,7 @@ def _unmarked(text: str, allowed: str, choices: tuple[str, ...]) -> NamedOption 
     # Not of a line that is long, or within a formula that was cut.
     short = len(body) - line <= 600 and not body.count("$$", start, line) % 2
     bare = _bare(body, line, allowed, choices, how) if short else None
-    if bare or declines(body[-200:]):
+    if bare or marked or declines(body[-200:]):
         return bare
     if spelled := _spelled_out(body, start, choices):
         return spelled
