@@ -45,6 +45,15 @@ def test_two_processes_say_what_one_says_in_the_same_order() -> None:
     assert list(read_all(shards, jobs=2)) == list(read_all(shards, jobs=1))
 
 
+def test_a_shard_in_which_every_answer_is_a_letter_is_read() -> None:
+    texts = ["It is the second one.\nThe answer is (B).", "The first.\nThe answer is (A)."]
+    question = {"question": "?", "references": ["B"], "choices": ["x", "y"], "metadata": "{}"}
+    rows = {"question": [0, 0], "text": texts, "status": ["ok", "ok"]}
+    asked = pa.Table.from_pylist([question | {"scorer": "mcq"}])
+    one = Shard(asked, pa.table(rows | {"graded_against": pa.nulls(2)}))
+    assert [row[0] for _, rows in read_all([one]) for row in rows] == ["correct", "incorrect"]
+
+
 def test_a_scorer_that_kills_its_process_costs_one_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,6 @@ from routeyard.pipelines.label.scorers.reading import (
     Committed,
     after_draft,
     committed,
-    dangles,
     declines,
     doubted,
     end_of_answer,
@@ -79,7 +78,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         if _RE["none"].search(text, last.end):
             return ScoreResult("abstain", reason="says that it names no option")
     else:
-        cut = unfinished(text, truncated=asked.truncated) or dangles(text)
+        cut = unfinished(text, truncated=asked.truncated)
         sure = any(mark.kind in _SURE for mark in marks)
         unmarked = None if cut else _unmarked(text, allowed, choices, sure)
         if unmarked is None:
