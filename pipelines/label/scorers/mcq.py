@@ -23,6 +23,7 @@ from routeyard.pipelines.label.scorers.reading import (
     Committed,
     after_draft,
     committed,
+    dangles,
     declines,
     doubted,
     end_of_answer,
@@ -78,7 +79,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         if _RE["none"].search(text, last.end):
             return ScoreResult("abstain", reason="says that it names no option")
     else:
-        cut = unfinished(text, truncated=asked.truncated)
+        cut = unfinished(text, truncated=asked.truncated) or dangles(text)
         sure = any(mark.kind in _SURE for mark in marks)
         unmarked = None if cut else _unmarked(text, allowed, choices, sure)
         if unmarked is None:

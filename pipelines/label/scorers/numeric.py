@@ -19,6 +19,7 @@ Comparison is exact, over rationals:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import factorial
@@ -35,6 +36,7 @@ from routeyard.pipelines.label.scorers.quantities import (
     numeric_answer,
     part_of_more,
     plain,
+    rounds_to,
     scan,
     spoken,
 )
@@ -86,6 +88,9 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     reason = f"{last.kind}: {_shown(got)}"
     if right and not marks and looks_cut(output[: last.end]):
         return ScoreResult("abstain", None, said, span, f"{reason}, where the output may be cut")
+    if not right and (how := _almost(got, said, output[: span[0]], known, asked)):
+        why = f"{reason}, which is a reference {how}"
+        return ScoreResult("abstain", None, said, span, why)
     if settled.conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
     return ScoreResult.of(right, said, span, reason, settled.conflict)
@@ -97,6 +102,24 @@ def _readable(
     """The marked answers that are numbers."""
     values = ((mark, _value(mark.text, united, asked.question)) for mark in marks)
     return [(mark, n) for mark, n in values if n is not None]
+
+
+def _almost(
+    got: Quantity,
+    said: str,
+    before: str,
+    known: list[tuple[Quantity, Measure | None]],
+    asked: ScoringInput,
+) -> str:
+    """In what an unequal number may be meant as a reference; else empty."""
+    if before.endswith("\n") and said.startswith("- ") and not isinstance(got.value, str):
+        turned = replace(got, value=-got.value)  # the dash of a list's item
+        if any(_agree(turned, said[2:], item, asked) for item in known):
+            return "as the item of a list"
+    if any(rounds_to(got, value) for value, _ in known):
+        return "when rounded: the source states no tolerance"
+    scaled = _scale(said, asked.question) and any(agree(got, value) for value, _ in known)
+    return "without its M" if scaled else ""
 
 
 def _no_value(last: Committed, output: str, asked: ScoringInput) -> str:

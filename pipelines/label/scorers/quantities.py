@@ -494,6 +494,18 @@ def agree(got: Quantity, reference: Quantity, asked: ScoringInput | None = None)
     return any(_equal(a, b, got, reference, metadata) for a, b in pairs)
 
 
+def rounds_to(got: Quantity, reference: Quantity) -> bool:
+    """Whether a number is a decimal reference when it is rounded to the reference's places."""
+    a, b, places = got.value, reference.value, reference.decimals
+    if isinstance(a, str) or isinstance(b, str) or got.percent != reference.percent:
+        return False
+    if _one_float(a, b):  # 499.99999999999994 for the whole number 500
+        return True
+    if not places:
+        return False
+    return b.denominator > 1 and abs(a - b) * 10**places * 2 <= 1 and 20 * abs(a - b) <= abs(b)
+
+
 def _same_text(fraction: Fraction | str, other: Fraction | str) -> bool:
     """Times and very long numbers; a time on the hour is that hour ("2:00 pm" answers "2")."""
     if str(fraction) == str(other):

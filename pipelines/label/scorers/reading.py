@@ -953,11 +953,16 @@ _ALONE = 60
 def looks_cut(text: str) -> bool:
     """Whether an unmarked text ends within a sentence: no end mark, no result, no short answer."""
     line, alone = text.rstrip().rpartition("\n")[2], "\n" not in text.strip()
-    if not line:
+    if not line or dangles(line):
         return True
     if (alone and len(line) <= _ALONE) or _COMMIT_RE["result"].search(line):
         return False
     return (line[-1].isalnum() or line[-1] in "-−–—,;+*/\\=(<[&>×÷^") and not line.endswith("**")
+
+
+def dangles(text: str) -> bool:
+    """Whether a text ends in a word or sign that no sentence ends with."""
+    return _COMMIT_RE["dangling"].search(text, max(0, len(text) - 40)) is not None
 
 
 def cut_within(mark: Committed, text: str, *, truncated: bool) -> bool:
