@@ -79,7 +79,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         if _RE["none"].search(text, last.end):
             return ScoreResult("abstain", reason="says that it names no option")
     else:
-        cut = unfinished(text, truncated=asked.truncated) or dangles(text)
+        cut = unfinished(text, truncated=asked.truncated)
         sure = any(mark.kind in _SURE for mark in marks)
         unmarked = None if cut else _unmarked(text, allowed, choices, sure)
         if unmarked is None:
@@ -321,7 +321,7 @@ def _unmarked(
     # Not of a line that is long, or within a formula that was cut.
     short = len(body) - line <= 600 and not body.count("$$", start, line) % 2
     bare = _bare(body, line, allowed, choices, how) if short else None
-    if bare or marked or declines(body[-200:]):
+    if bare or marked or declines(body[-200:]) or dangles(text):
         return bare
     if spelled := _spelled_out(body, start, choices):
         return spelled
