@@ -98,7 +98,7 @@ def _settled(
     """Which of several options counts; and the letters of all, where they contradict each other."""
     named = [pair for pair in named if {*pair[1].letters} <= {*allowed}] or named
     end = _next_options(text, named[0][1].end, choices)
-    # What is said about an option follows it.
+    # A word that corrects an option comes behind it.
     named = [(mark._replace(start=item.end), item) for mark, item in named if item.end <= end]
     settled = settle(named, text, lambda item, other: not {*item[0]}.isdisjoint(other[0]))
     last = named[settled.index][1]
