@@ -27,7 +27,14 @@ from routeyard.flows.tracking import counts, log
 from routeyard.pipelines.common import machine as memory
 from routeyard.pipelines.common.files import names, sha256
 from routeyard.pipelines.common.registry import Registry
-from routeyard.pipelines.common.staging import alone, place, staging, temporary_path, write_json
+from routeyard.pipelines.common.staging import (
+    alone,
+    forget_lock,
+    place,
+    staging,
+    temporary_path,
+    write_json,
+)
 from routeyard.schemas import CONTRACTS, VERDICTS
 from routeyard.schemas.errors import BadInput
 
@@ -472,6 +479,7 @@ def find_stage(
     record = intact(folder, thoroughly=thoroughly)
     if record is None:
         return None
+    forget_lock(folder)
     return _result(made_of, folder, record["figures"], reused=True)
 
 

@@ -44,6 +44,7 @@ from routeyard.pipelines.collect.runner import (
     answered_rows,
     clients_of,
     failed_rows,
+    nobody_answers,
 )
 from routeyard.pipelines.common.usage import count_of
 
@@ -434,12 +435,13 @@ class OpenBatches:
     def _pause(self, model_id: str, fault: CallFault, what: str) -> None:
         """Ask a model no more, and where its provider is refused, none of the provider's."""
         self.run.tallies[model_id].errors[fault.kind] += 1
-        provider = self.queues[model_id].provider.name
+        asked = self.queues[model_id].provider
+        why = nobody_answers(asked, 1, fault) if fault.unreachable else f"{what} ({fault.words})"
         for name, queue in self.queues.items():
             tally = self.run.tallies[name]
-            alike = fault.concerns == "provider" and queue.provider.name == provider
+            alike = fault.concerns == "provider" and queue.provider.name == asked.name
             if name == model_id or (alike and not tally.paused):
-                tally.paused = f"{what} ({fault.words})"
+                tally.paused = why
                 if fault.concerns:
                     tally.set_up.setdefault(fault.words, 0)
 

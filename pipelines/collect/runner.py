@@ -559,6 +559,16 @@ class RequestRun:
                 await asyncio.wait_for(self._stopping.wait(), seconds)
 
 
+def nobody_answers(provider: Provider, times: int, fault: CallFault) -> str:
+    """Why a model is asked no more, and what to do, where no connection comes about."""
+    often = f", {times} times in a row" if times > 1 else ""
+    return (
+        f"nobody answers at the address of provider {provider.name!r} ({provider.base_url})"
+        f"{often}: {fault.message[:200]}; start the server, check the network, or correct "
+        "'base_url'"
+    )
+
+
 class ModelWorker:
     """Sends one model's requests, and pauses when further ones would fail as well.
 
@@ -752,11 +762,7 @@ class ModelWorker:
     def _count_unreachable(self, fault: CallFault) -> None:
         self.unreachable = self.unreachable + 1 if fault.unreachable else 0
         if self.unreachable >= UNREACHABLE and self.answered_at is None:
-            self.pause(
-                f"nobody answers at the address of provider {self.queue.provider.name!r} "
-                f"({self.queue.provider.base_url}), {self.unreachable} times in a row: "
-                f"{fault.message[:200]}; start the server, check the network, or correct 'base_url'"
-            )
+            self.pause(nobody_answers(self.queue.provider, self.unreachable, fault))
 
     def _count_given_up(self, fault: CallFault) -> None:
         self.failures += 1

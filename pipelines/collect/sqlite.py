@@ -347,6 +347,14 @@ def _named(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> R
         return _no_space(path, f"the disk is full ({why})")
     if code in _UNWRITTEN:
         return _no_space(path, f"the disk is full, a quota is used up, or it fails ({error})")
+    if path.parent.exists() and not all(
+        os.access(name, os.W_OK) for name in (path.parent, path) if name.exists()
+    ):
+        return BadInput(
+            f"the ledger cannot be written: file or folder is read-only for you ({error})",
+            where=str(path),
+            next_step="give a folder that you may write to: --workspace FOLDER",
+        )
     damaged = isinstance(error, UnicodeDecodeError)
     return BadInput(
         f"the ledger cannot be used: {'its tables are damaged' if damaged else error}",

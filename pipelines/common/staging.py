@@ -84,7 +84,7 @@ def alone(target: Path, wait: Callable[[], None]) -> Iterator[None]:
 
     A file system without locks lets all in; `place` then keeps what was made first.
     """
-    lock = target.parent / f".{target.name}.lock"
+    lock = _lock_of(target)
     with _room_for(target):
         handle = _locked(lock, wait)
     try:
@@ -94,6 +94,23 @@ def alone(target: Path, wait: Callable[[], None]) -> Iterator[None]:
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_UN)  # also that of child processes, which share it
         os.close(handle)
+
+
+def forget_lock(target: Path) -> None:
+    """Remove the lock of `target` that a process left which was killed while it had its turn."""
+    lock = _lock_of(target)
+    with suppress(OSError):  # there is none, somebody has a turn, or the folder cannot be written
+        handle = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(lock)):
+                lock.unlink()
+        finally:
+            os.close(handle)
+
+
+def _lock_of(target: Path) -> Path:
+    return target.parent / f".{target.name}.lock"
 
 
 def _locked(lock: Path, wait: Callable[[], None]) -> int:

@@ -145,6 +145,10 @@ def test_a_workspace_that_cannot_be_written(
         done = yard.run(read_only=str(yard.workspace))
         found.tried += 1
         assert yard.stopped(done), yard.said[-3000:]
+        yard.run("cost", "ledger", read_only=str(yard.workspace))
+        if (yard.workspace / "ledger" / "ledger.sqlite").exists():
+            assert "read-only for you" in yard.said
+            assert "--workspace FOLDER" in yard.said
         goes_on(yard, right, found, yard.kept())
 
 

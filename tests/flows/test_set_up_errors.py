@@ -32,6 +32,7 @@ WRONG: dict[str, tuple[Reply | None, int, tuple[str, ...]]] = {
     "path": ((404, PAGE), 3, ("http_404", "correct 'base_url' (http://127.0.0.1", "again")),
     "web page": ((200, PAGE), 1, ("no JSON", "'base_url' (http://127.0.0.1", "/v1", "again")),
     "port": (None, 1, ("nobody answers", "start the server", "'base_url'", "again")),
+    "batch": (None, 1, ("nobody answers", "start the server", "'base_url'", "again")),
     "network": (None, 1, ("https://api.nowhere.invalid/v1", "check the network", "again")),
     "no key": (None, 2, ("KEY_TRIED is not set", "export KEY_TRIED=")),
     "disk": (
@@ -72,6 +73,8 @@ def test_an_error_of_six_lines_says_what_to_do(
     models = [{"model_id": model} for model in ("m0", "m1", "m2")]
     collect = {"max_tokens": 64, "retry": {"attempts": 2, "first_wait_s": 0.01}}
     changes = {"pool": {"providers": [provider], "models": models}, "collect": collect}
+    if name == "batch":
+        collect["transport"] = "batch"
     recipe = write(tmp_path, {**changes, "label": {}, "curate": []})
     env = {**os.environ, "KEY_TRIED": "" if name == "no key" else "sk-0123456789"}
     words = ["build", str(recipe), "--workspace", str(tmp_path / "yard"), "--until", "collect"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -117,6 +118,18 @@ def test_looking_for_a_stage_makes_nothing(tmp_path: Path) -> None:
     assert find_stage(tmp_path, made_of) is None
     done = run(tmp_path)
     assert find_stage(tmp_path, made_of) == done.model_copy(update={"reused": True})
+
+
+def test_a_lock_goes_that_was_left_after_its_stage_was_there(tmp_path: Path) -> None:
+    """A `kill -9` between the two left an empty file that no later build removed."""
+    done = run(tmp_path)
+    lock = Path(done.folder).with_name(f".{done.fingerprint}.lock")
+    with lock.open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        assert run(tmp_path).reused
+        assert lock.exists()  # somebody has a turn
+    assert run(tmp_path).reused
+    assert not lock.exists()
 
 
 def test_the_reason_names_the_module_that_changed(tmp_path: Path) -> None:
