@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def judged(data: Path, name: str) -> Iterator[Judged]:
-    """The answers of one set."""
+    """The answers of one set that somebody decided about: nobody's verdict is no wrong answer."""
     import pandas as pd
 
     if name in _UPSTREAM:
@@ -79,7 +79,8 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
         queries = queries.set_index("query_id")
         labels: Any = pd.read_parquet(folder / "upstream_labels.parquet")
         texts: Any = pd.read_parquet(folder / "responses.parquet")
-        for row in texts.merge(labels, on=["query_id", "model"]).itertuples():
+        texts = texts.merge(labels, on=["query_id", "model"]).dropna(subset=["correct"])
+        for row in texts.itertuples():
             query = queries.loc[row.query_id]
             asked = ScoringInput(str(query.question), (str(query.gold_answer),))
             yield Judged(str(row.model), asked, str(row.output), bool(row.correct))
@@ -88,7 +89,7 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
         questions: Any = pd.read_parquet(data / "matrices" / "mint_bench_questions.parquet")
         asked_of = questions.set_index(["task", "task_id"])
         answers: Any = pd.read_parquet(data / "matrices" / "mint_bench_texts.parquet")
-        for row in answers.itertuples():
+        for row in answers.dropna(subset=["success"]).itertuples():
             query = asked_of.loc[(row.task, row.task_id)]
             if query.reference and row.task not in mint.PROGRAMS:
                 reference = json.loads(query.reference)
@@ -98,7 +99,7 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
                 yield Judged(str(row.model), asked, str(row.last or ""), bool(row.success))
         return
     table: Any = pd.read_parquet(data / "judged" / f"{name}.parquet")
-    for row in table.itertuples():
+    for row in table.dropna(subset=["judged"]).itertuples():
         choices = () if row.choices is None else tuple(map(str, row.choices))
         asked = ScoringInput(str(row.question), tuple(map(str, row.references)), choices)
         yield Judged(str(row.model), asked, str(row.output), bool(row.judged))

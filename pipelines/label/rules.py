@@ -29,8 +29,6 @@ from routeyard.pipelines.label.policies import answer
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.label.scorers.scorer import (
     FAMILIES,
-    LETTERS,
-    UNMARKED,
     ScoreResult,
     ScoringInput,
 )
@@ -99,70 +97,26 @@ def read_all(
 
 def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
     """What each row's scorer says; exceptions become `error` readings."""
-    read, unmarked = _at_once(shard)
-    rest = [at for at, item in enumerate(read) if item is None]
-    rows = shard.rows.select(["question", "text", "graded_against", "status"]).take(
-        pa.array(rest, pa.int64())
-    )
+    read: list[Read] = []
+    rows = shard.rows.select(["question", "text", "graded_against", "status"])
     places = rows.column("question").unique()
     questions = dict(zip(places.to_pylist(), shard.questions.take(places).to_pylist(), strict=True))
     scorer_of = cache(SCORERS.get)
     asked = cache(lambda at: _asked(questions[at], None, options))
-    for at, number, text, graded, status in zip(rest, *rows.to_pydict().values(), strict=True):
+    for number, text, graded, status in zip(*rows.to_pydict().values(), strict=True):
         if text is None:
-            read[at] = ("abstain", None, None, None, None, False, "the response has no text")
+            read.append(("abstain", None, None, None, None, False, "the response has no text"))
             continue
         try:
             about = asked(number) if graded is None else _asked(questions[number], graded, options)
-            if status == "truncated" or at in unmarked:
-                about = replace(about, truncated=status == "truncated", unmarked=at in unmarked)
-            read[at] = _plain(scorer_of(questions[number]["scorer"]).score(about, text))
+            if status == "truncated":
+                about = replace(about, truncated=True)
+            read.append(_plain(scorer_of(questions[number]["scorer"]).score(about, text)))
         except (Unsafe, MemoryError):
             raise  # a refusal to run is the person's to settle, and lack of memory too: no row's
         except Exception as error:  # any other failure is one row's
-            read[at] = _failed(f"{type(error).__name__}: {error}"[:500])
-    return [item for item in read if item is not None]
-
-
-def _at_once(shard: Shard) -> tuple[list[Read | None], set[int]]:
-    """What is read in the rows whose texts and references are plain letters of their options.
-
-    The second item is the rows whose texts mark nothing.
-    """
-    read: list[Read | None] = [None] * shard.rows.num_rows
-    unmarked = set()
-    for name in shard.questions.column("scorer").unique().to_pylist():
-        if (at_once := SCORERS.get(name).at_once) is None:
-            continue
-        rows, letters, choices = _lettered(shard, name)
-        result = at_once(shard.rows.column("text").take(rows).to_pylist())
-        for row, item, letter, most in zip(rows.to_pylist(), result, letters, choices, strict=True):
-            if item is UNMARKED:
-                unmarked.add(row)
-            elif item is not None and item.letter in LETTERS[:most]:
-                right = item.letter == LETTERS[letter]
-                said, why = "correct" if right else "incorrect", f"{item.how}: {item.letter}"
-                read[row] = (said, float(right), item.letter, item.start, item.end, False, why)
-    return read, unmarked
-
-
-def _lettered(shard: Shard, scorer: str) -> tuple[pa.Array, list[int], list[int]]:
-    """Rows of a scorer with a text whose one reference is an option's letter; it; the options."""
-    at, texts = shard.rows.column("question"), shard.rows.column("text")
-    name, metadata, choices, references = (
-        shard.questions.column(item).take(at)
-        for item in ("scorer", "metadata", "choices", "references")
-    )
-    own = shard.rows.column("graded_against").cast(references.type)
-    letters = pc.index_in(  # several references are no letter
-        pc.binary_join(pc.coalesce(own, references), " "), value_set=pa.array(LETTERS)
-    )
-    many = pc.list_value_length(choices)
-    plain = pc.and_(pc.is_valid(texts), pc.less(letters, many))
-    tagged = pc.match_substring(pc.fill_null(metadata, ""), "answer_in")
-    plain = pc.and_(plain, pc.and_not(pc.equal(name, scorer), tagged))
-    rows = pc.indices_nonzero(plain)
-    return rows, letters.take(rows).to_pylist(), many.take(rows).to_pylist()
+            read.append(_failed(f"{type(error).__name__}: {error}"[:500]))
+    return read
 
 
 def _fit(references: list[str], choices: tuple[str, ...]) -> bool:
@@ -174,14 +128,14 @@ def _fit(references: list[str], choices: tuple[str, ...]) -> bool:
 def _asked(
     question: Mapping[str, Any], graded: list[str] | None, options: Mapping[str, object]
 ) -> ScoringInput:
-    choices = tuple(question["choices"])
+    choices, metadata = tuple(question["choices"]), question["metadata"] or "{}"
     if graded is not None and not _fit(graded, choices):
         choices = ()  # the run was asked another revision: its letters are all there is to go by
     return ScoringInput(
         question=question["question"],
         references=tuple(question["references"] if graded is None else graded),
         choices=choices,
-        metadata=json.loads(question["metadata"] or "{}"),
+        metadata=json.loads(metadata) if metadata != "{}" else {},
         options=options,
     )
 

@@ -10,7 +10,6 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.label import rules as scoring_processes
 from routeyard.pipelines.label.rules import QUESTION, Shard, read_all
 from routeyard.schemas import QUERIES
 
@@ -104,33 +103,3 @@ def test_workers_end_with_the_process_that_is_killed() -> None:
         build.kill()
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert alive == []
-
-
-LETTERED = {"question": "?", "references": ["B"], "choices": ["x", "y", "z"], "metadata": None}
-
-
-@pytest.mark.parametrize(
-    ("question", "row"),
-    [
-        ({}, {}),
-        ({}, {"graded_against": ["C"]}),
-        ({}, {"graded_against": ["D"]}),  # no option of this revision
-        ({}, {"graded_against": ["y"]}),
-        ({"references": ["B", "C"]}, {}),
-        ({"references": []}, {}),
-        ({"references": ["A"], "choices": ["x"]}, {}),
-        ({"choices": []}, {}),
-        ({"metadata": '{"answer_in": "pick"}'}, {}),
-    ],
-)
-def test_answers_read_at_once_are_read_as_one_by_one(
-    question: dict[str, object], row: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = ["Hm. The answer is (C).", "The answer is B", None, "dunno", "(B)", "Hm.\n\nz", "So C."]
-    asked = pa.Table.from_pylist([{**LETTERED, "scorer": "mcq", **question}], QUESTIONS)
-    given = {"question": 0, "status": "ok", "graded_against": None, **row}
-    rows = pa.Table.from_pylist([{**given, "text": text} for text in texts], ROWS)
-    ((_, at_once),) = read_all([Shard(asked, rows)])
-    monkeypatch.setattr(scoring_processes, "_at_once", lambda shard: ([None] * len(texts), set()))
-    ((_, one_by_one),) = read_all([Shard(asked, rows)])
-    assert at_once == one_by_one

@@ -163,6 +163,13 @@ def test_equal_answers_have_equal_words() -> None:
     assert not Date(1999, None, None).excludes(Date(None, 3, 3))
 
 
+def test_a_reference_year_does_not_accept_another_day_than_an_exact_reference() -> None:
+    asked = ScoringInput("When did the war begin?", ("1914", "28 July 1914"))
+    assert contains.read(asked, "It began on 28 July 1914.").outcome == "correct"
+    assert contains.read(asked, "It began in 1914.").outcome == "correct"
+    assert contains.read(asked, "It began on 3 August 1914.").outcome != "correct"
+
+
 @pytest.mark.parametrize(
     ("reference", "output", "wanted"),
     [

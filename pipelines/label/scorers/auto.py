@@ -295,7 +295,7 @@ _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
 }
 SCORER = Scorer(
     "auto",
-    "16",
+    "17",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
 )

@@ -92,7 +92,11 @@ def _words_folded(rows: Iterable[str]) -> frozenset[str]:
 
 EMPTY = _words_folded(WORDS["empty"])
 TITLES = _words_folded(WORDS["titles"])
-_NUMBERS = {word: str(value) for word, value in WORDS["numbers"].items()}
+_SPELLED = table("number_words")
+_VALUES = _SPELLED["units"] | _SPELLED["tens"] | WORDS["numbers"]
+_NUMBERS = {word: str(value) for word, value in _VALUES.items()}
+#: hundred, thousand, …
+_SCALES: dict[str, int] = {"hundred": 100} | _SPELLED["scales"]
 
 
 @lru_cache(maxsize=8192)
@@ -105,8 +109,8 @@ def words(text: str, inflected: bool = False) -> tuple[Word, ...]:
         if not form or form in EMPTY:
             continue
         before = results[-1] if results else None
-        if before and form in WORDS["scales"] and _DECIMAL.fullmatch(before.form):
-            value = float(before.form.replace(",", ".")) * WORDS["scales"][form]
+        if before and form in _SCALES and _DECIMAL.fullmatch(before.form):
+            value = float(before.form.replace(",", ".")) * _SCALES[form]
             results[-1] = before._replace(form=f"{value:.15g}", end=match.end())
         elif (
             before and before.form in _TENS and len(form) == 1 and form.isdigit() and raw.isalpha()
@@ -935,7 +939,7 @@ def _unglued(answer: Text, inflected: bool) -> Iterable[Text]:
 
 SCORER = Scorer(
     "contains",
-    "9",
+    "10",
     read,
     instruction="Answer in one short sentence.",
     escalate_on="not_correct",

@@ -85,9 +85,9 @@ def _letters(text: str) -> list[str]:
 
 SCORER = Scorer(
     "em",
-    "14",
+    "15",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
     escalate_on="not_correct",
 )
-STRICT = replace(SCORER, name="em_strict", version="9", read=read_strictly)
+STRICT = replace(SCORER, name="em_strict", version="10", read=read_strictly)

@@ -144,7 +144,7 @@ def token_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
 F1_SCORER = replace(
     graded(
         "f1",
-        "13",
+        "14",
         "F1",
         token_f1,
         threshold=0.5,

@@ -288,7 +288,7 @@ def _bare(output: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "13",
+    "14",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "

@@ -839,7 +839,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "16",
+    "17",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

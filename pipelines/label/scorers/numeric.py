@@ -302,7 +302,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "16",
+    "17",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

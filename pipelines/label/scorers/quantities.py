@@ -577,7 +577,9 @@ def _repeats(value: Fraction) -> bool:
 _UNITS_RE = patterns("units")
 
 #: What answers call a unit → pint's name.
-_KNOWN = {name: unit for unit, names in table("unit_names").items() for name in names.split()}
+_NAMES = table("units")
+_KNOWN = {name: name for name in _NAMES["known"].split()}
+_KNOWN |= {name: unit for unit, names in _NAMES["also"].items() for name in names.split()}
 #: Pint knows no money.
 _MONEY = ("dollar = [money_us]", "cent = dollar / 100", "euro = [money_eu]", "sterling = [money_uk]",
           "yen = [money_jp]", "rupee = [money_in]")  # fmt: skip

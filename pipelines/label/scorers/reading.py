@@ -648,6 +648,11 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
             item._replace(start=item.start + shift, end=item.end + shift)
             for item in committed(text[shift:], empty=empty, most=most)
         )
+    alone = _last_stated(text)
+    return _all_marks(text, empty)[-most:] if alone is None else (alone,)
+
+
+def _all_marks(text: str, empty: bool = False) -> tuple[Committed, ...]:
     end = end_of_answer(text)
     spans, within = drafts(text, end)
     held = _held(text, end, spans)
@@ -667,7 +672,46 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     last = None if within else _boldline(text, end)
     if last and (not results or results[-1].end < last.start):
         results.append(last)
-    return tuple(results[-most:])
+    return tuple(results)
+
+
+#: A longer last sentence is read with what precedes it; and signs that change how it is read.
+_SENTENCE, _CHANGES = 60, ("*", "_", "|", "~", "<", "{", "[", "?")
+#: One of these is in a text in lower case that marks an answer in English: most have none.
+_OPENING = {*_MARKS_FIRST, *ROWS[0]["choose"], *_HANDED, "~~", *map(str.lower, _TAGGED)}
+_OPEN = [word for word in _OPENING if sum(map(word.__contains__, _OPENING)) == 1]
+
+
+def _last_stated(text: str) -> Committed | None:
+    """The one mark of a text that only its last sentence has; None where others may be.
+
+    Most outputs end with "The answer is (C).": such sentences are read once each.
+    """
+    last = len(text.rstrip()) - 1
+    start = max(text.rfind(". ", 0, last), text.rfind("\n", 0, last)) + 1
+    if not start < len(text) <= start + _SENTENCE or end_of_answer(text) < len(text):
+        return None
+    head = text[:start].lower()
+    if any(map(head.__contains__, _OPEN)) or OTHER.of(head):
+        return None
+    if _STATED_RE.hinted("final", head[-16:]):
+        return None
+    if "{" in head and _ENVELOPE_RE["object"].search(head):
+        return None
+    mark = _sentence_states(text[start:])
+    return mark and Committed(mark[0], mark[1] + start, mark[2] + start, *mark[3:])
+
+
+@lru_cache(maxsize=16384)
+def _sentence_states(sentence: str) -> Committed | None:
+    """What a sentence states with nothing else, whatever precedes it."""
+    lower = sentence.lower()
+    if not lower.isascii() or any(map(lower.__contains__, _CHANGES)):
+        return None
+    if any(language.hinted("would", lower) for language in LANGUAGES):
+        return None  # what precedes it may be a supposition
+    marks = _all_marks(sentence) if not lower.lstrip().startswith(ENGLISH.nouns) else ()
+    return marks[0] if len(marks) == 1 and marks[0].kind in ("stated", "final") else None
 
 
 def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:

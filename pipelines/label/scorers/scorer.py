@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from routeyard.pipelines.label.scorers.reading import named, retracts
 
@@ -26,8 +26,6 @@ class ScoringInput:
     options: Mapping[str, object] = field(default_factory=dict)
     #: The response reached its token limit: what it does not mark, it did not get to say.
     truncated: bool = False
-    #: Nothing in the response marks an answer or an option, as `Scorer.at_once` found.
-    unmarked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +67,6 @@ class ScoreResult:
 FAMILIES = ("xverify:", "judge:", "human:")
 
 
-class PlainLetter(NamedTuple):
-    """The letter of the one option that an output names, at `output[start:end]`, and how."""
-
-    letter: str
-    start: int
-    end: int
-    how: str
-
-
-#: What `at_once` finds in an output in which nothing marks an answer or an option.
-UNMARKED = PlainLetter("", 0, 0, "unmarked")
-
-
 @dataclass(frozen=True, slots=True)
 class Scorer:
     """A rule scorer, and all that other stages need to know of it.
@@ -102,8 +87,6 @@ class Scorer:
         equates: May decide whether two answers are the same (graded scorers never).
         canonical: What `read` would compare, where an answer is plain; None elsewhere.
             Answers with equal canonical forms are one answer to this scorer.
-        at_once: Of a lettered scorer: what `read` would find in many outputs, where no question
-            could change it, None for the others.
         states: An extracted answer in the form that the instruction asks for.
     """
 
@@ -118,7 +101,6 @@ class Scorer:
     symmetric: bool = False
     equates: bool = True
     canonical: Callable[[str], Hashable | None] | None = None
-    at_once: Callable[[Sequence[str]], Sequence[PlainLetter | None]] | None = None
     states: str = "Answer: {}"
 
     def score(self, asked: ScoringInput, output: str) -> ScoreResult:

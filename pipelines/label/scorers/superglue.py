@@ -65,7 +65,7 @@ def _classified(task: str) -> Scorer:
         right = got in wanted
         return ScoreResult.of(right, output[slice(*span)], span, f"class {got}", conflict)
 
-    return Scorer(f"superglue_{task}", "11", read, instruction=_TASKS[task]["instruction"])
+    return Scorer(f"superglue_{task}", "12", read, instruction=_TASKS[task]["instruction"])
 
 
 BOOLQ, CB, COPA, MULTIRC, RTE, WIC, WSC = map(
@@ -74,7 +74,7 @@ BOOLQ, CB, COPA, MULTIRC, RTE, WIC, WSC = map(
 #: ReCoRD: the score is token F1, `correct` is exact match, best reference each.
 RECORD = graded(
     "superglue_record",
-    "12",
+    "13",
     "F1",
     token_f1,
     instruction='End with one line of the form "Answer: ...", naming the one entity.',
