@@ -541,7 +541,7 @@ def runs_of(context: StudyContext, tables: Mapping[str, pa.Table]) -> pa.Table |
         return None
     core, scheme = split_of(context, tables)
     return context.tables["tuned"].filter(
-        pc.equal(context.tables["tuned"].column("data"), tested_on(core, scheme))
+        pc.equal(context.tables["tuned"].column("data"), data_identity(core, scheme))
     )
 
 
@@ -642,7 +642,7 @@ def check(study: Study, context: StudyContext, *, one_of_many: bool = False) -> 
         )
 
 
-def tested_on(core: Core, scheme: str) -> str:
+def data_identity(core: Core, scheme: str) -> str:
     """Hash of the test questions, the models and their labels: what figures are comparable on.
 
     Train questions are no part of it: amounts of data may be split schemes of one release, or
