@@ -51,7 +51,6 @@ from routeyard.pipelines.evaluate.results import default_pair
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.evaluate.settings import FIRST_SEED, EvaluationSettings
 from routeyard.pipelines.evaluate.studies import STUDIES
-from routeyard.pipelines.evaluate.studies.needs import lacking
 from routeyard.pipelines.evaluate.studies.study import (
     Study,
     StudyCell,
@@ -59,6 +58,7 @@ from routeyard.pipelines.evaluate.studies.study import (
     Unit,
     ZooFigures,
     context_for,
+    lacking,
     leaks,
 )
 from routeyard.pipelines.evaluate.zoo import run as zoo

@@ -22,7 +22,7 @@ from routeyard.flows.cli import run
 from routeyard.flows.evaluation import evaluate as do
 from routeyard.papers.reproduction import pair_in_place
 from routeyard.pipelines.evaluate.studies import STUDIES
-from routeyard.pipelines.evaluate.studies.needs import lacking
+from routeyard.pipelines.evaluate.studies.study import lacking
 
 #: Recipes over recorded outcomes; True where the questions' texts are part of them.
 RECORDED = {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Ints
-from routeyard.pipelines.evaluate.model_size import Ids, parameters_of, tokenised
+from routeyard.pipelines.evaluate.signals import Ids, parameters_of, tokenised
 from routeyard.schemas.errors import BadInput
 
 #: Texts that are encoded at once where nothing is learned.

@@ -40,7 +40,7 @@ from routeyard.pipelines.common.staging import replacing, staging, write_text
 from routeyard.pipelines.evaluate.experiment import order, price, priced_in
 from routeyard.pipelines.evaluate.fit import fit
 from routeyard.pipelines.evaluate.metrics.selection import best
-from routeyard.pipelines.evaluate.studies.needs import identity, whole
+from routeyard.pipelines.evaluate.studies.study import data_identity, whole
 from routeyard.pipelines.evaluate.zoo.run import hits
 from routeyard.pipelines.routers import ROUTERS, saved
 from routeyard.pipelines.routers.base import traits_of, usable
@@ -480,7 +480,7 @@ def run(
     _scores(folder / f"{cell.name}.parquet", core, bench.scheme, router)
     record = {
         **asdict(cell), "fingerprint": fingerprint,
-        "data": identity(core, bench.scheme),
+        "data": data_identity(core, bench.scheme),
         "parameters": bench.parameters, "validation": validation, "test": test,
         "seconds": time.monotonic() - began, "cpu_s": time.process_time() - cpu,
         "peak_mb": peak(), "settings": asdict(settings), **more,

@@ -36,8 +36,8 @@ from routeyard.pipelines.common.arrays import Vectors
 from routeyard.pipelines.common.matrix import Core, core_of
 from routeyard.pipelines.common.staging import replacing, write_parquet, write_text
 from routeyard.pipelines.evaluate.experiment import default_scheme, with_validation
-from routeyard.pipelines.evaluate.model_size import tokenised
-from routeyard.pipelines.evaluate.studies.needs import TUNED, identity, whole
+from routeyard.pipelines.evaluate.signals import tokenised
+from routeyard.pipelines.evaluate.studies.study import TUNED, data_identity, whole
 from routeyard.schemas.errors import BadInput
 
 # The grid of trainings of `zoo tune`: routers × encoders × amounts of data × ways × seeds.
@@ -187,7 +187,7 @@ def frozen(
 
 def write_results(core: Core, scheme: str, out: Path) -> dict[str, Any]:
     """Choices, runs and a table of every cell that is done on this release."""
-    data = identity(core, scheme)
+    data = data_identity(core, scheme)
     records = [(p, recorded(p)) for p in sorted(out.iterdir()) if p.is_dir()]
     done = [(p, r) for p, r in records if r is not None and r["data"] == data]
     tables = [choices(p, r, core, scheme) for p, r in done]

@@ -39,14 +39,16 @@ from routeyard.pipelines.evaluate.run.fitted import LABELS, battles_on, misled, 
 from routeyard.pipelines.evaluate.run.fitted import duels_agreement as agreement
 from routeyard.pipelines.evaluate.settings import Bands, EvaluationSettings, lists_settings
 from routeyard.pipelines.evaluate.studies import STUDIES
-from routeyard.pipelines.evaluate.studies.needs import check, lacking, untaken
 from routeyard.pipelines.evaluate.studies.study import (
     Study,
     StudyCell,
     StudyContext,
+    check,
     context_for,
+    lacking,
     leaks,
     table_of,
+    untaken,
 )
 from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 from routeyard.pipelines.routers import PAIR_ROUTERS, REFERENCE

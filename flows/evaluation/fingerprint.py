@@ -12,14 +12,15 @@ import numpy as np
 from routeyard.flows.console import line
 from routeyard.flows.ledgers import ask_prompts, model_to_ask
 from routeyard.pipelines.collect.plan import ModelPrompts
-from routeyard.pipelines.evaluate.model_size import parameters_of, tokenised
 from routeyard.pipelines.evaluate.signals import (
     footprints,
     load,
     negative_log_likelihoods,
+    parameters_of,
     perplexity_fingerprints,
     select_probes,
     text_footprints,
+    tokenised,
     trace_local,
     trace_tokens,
 )

@@ -26,7 +26,7 @@ from routeyard.pipelines.common.untrusted import RELEASED, bounded
 from routeyard.pipelines.evaluate.experiment import DECISION, default_scheme, feed, read_predictions
 from routeyard.pipelines.evaluate.fit import library_versions
 from routeyard.pipelines.evaluate.metrics.single import robustness
-from routeyard.pipelines.evaluate.studies.needs import TUNED
+from routeyard.pipelines.evaluate.studies.study import TUNED
 from routeyard.pipelines.evaluate.zoo import submissions as layout
 from routeyard.pipelines.evaluate.zoo.submissions import Suspicion, audit, choices, compare
 from routeyard.pipelines.release.manifest import MANIFEST, read_manifest, yanked

@@ -13,7 +13,7 @@ from routeyard.pipelines.common.arrays import Floats
 from routeyard.pipelines.common.matrix import Core, Queries, core_of
 from routeyard.pipelines.evaluate.metrics import tradeoff
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
-from routeyard.pipelines.evaluate.metrics.evaluation_data import prepare
+from routeyard.pipelines.evaluate.metrics.spec import prepare
 from routeyard.pipelines.evaluate.results import ModelPair, default_pair, pair_of
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.fitted import PRINTED, bases, battles_on, first_of, trained

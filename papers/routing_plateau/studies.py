@@ -15,8 +15,13 @@ from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.evaluate.metrics.selection import hard_subset, solvable
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.evaluate.studies.items import REFERENCE, lines_table, measure_of
-from routeyard.pipelines.evaluate.studies.needs import runs_of, split_of
-from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext, Unit
+from routeyard.pipelines.evaluate.studies.study import (
+    StudyCell,
+    StudyContext,
+    Unit,
+    runs_of,
+    split_of,
+)
 
 # Tables over encoders, pairs and configurations, from the winners of a zoo that was run.
 #

@@ -264,8 +264,6 @@ PAD = 1e-5
 SEARCH_SAMPLE = 4_096
 #: Rows, or pairs, that are worked on at a time.
 SEARCH_BLOCK = 4_096
-#: Candidate pairs decided at a time.
-CANDIDATES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +326,7 @@ def near_duplicate_pairs(vectors: Vectors, threshold: float, alike: Bools | None
     radius = float(np.sqrt(max(0.0, 2 - 2 * threshold))) + PAD
     numbers: list[tuple[Ints, Ints, Floats]] = []
     crowds = Crowds(vectors, norms, threshold, PAD, distinct, _weights(first, alike)[distinct])
-    for a, b in _blocks(close_pairs(projected, radius, crowds)):
+    for a, b in close_pairs(projected, radius, crowds):
         left, right = distinct[a], distinct[b]
         # float32 only rejects, with room for its rounding; float64 decides.
         near = _dots(vectors, left, right) >= (threshold - PAD) * norms[left] * norms[right]
@@ -441,25 +439,6 @@ def _project(vectors: Vectors, norms: Floats, rows: Ints) -> Vectors:
             np.float32
         )
     return out
-
-
-def _blocks(numbers: Iterator[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
-    """The same pairs, in blocks of about `CANDIDATES`."""
-    held: list[tuple[Ints, Ints]] = []
-    size = 0
-    for pairs in numbers:
-        held.append(pairs)
-        size += len(pairs[0])
-        if size >= CANDIDATES:
-            yield _joined(held)
-            held, size = [], 0
-    if held:
-        yield _joined(held)
-
-
-def _joined(held: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
-    left, right = zip(*held, strict=True)
-    return np.concatenate(left), np.concatenate(right)
 
 
 # The embedding matrix of a table of queries.

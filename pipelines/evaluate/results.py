@@ -23,10 +23,15 @@ from routeyard.pipelines.evaluate.certificate import McNemar, holm, mcnemar
 from routeyard.pipelines.evaluate.metrics import METRICS, tradeoff
 from routeyard.pipelines.evaluate.metrics import selection as plateau
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval, p_value
-from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.evaluate.metrics.selection import Choice, at_choice, best, query_oracle
 from routeyard.pipelines.evaluate.metrics.single import wanted
-from routeyard.pipelines.evaluate.metrics.spec import MetricSpec, Routed, SharedFacts, Swept
+from routeyard.pipelines.evaluate.metrics.spec import (
+    EvaluationData,
+    MetricSpec,
+    Routed,
+    SharedFacts,
+    Swept,
+)
 from routeyard.pipelines.evaluate.settings import Bands
 from routeyard.pipelines.evaluate.sweep import (
     MetricRow,

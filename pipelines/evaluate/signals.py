@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from routeyard.pipelines.common.arrays import Floats
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.machine import device_of
 from routeyard.pipelines.common.staging import write_parquet, write_text
 from routeyard.pipelines.common.usage import Token, tokens
@@ -770,3 +772,40 @@ def text_footprints(
         }
         rows.append(descriptor(model, TEXT_FOOTPRINT_KIND, vector / norm, metadata))
     return DESCRIPTORS.from_rows(rows)
+
+
+def parameters_of(place: str, *, causal: bool = False) -> int:
+    """Parameters of a model: a folder or a hub id; only its configuration is read.
+
+    Args:
+        causal: a language model with a head, not an encoder.
+
+    Raises:
+        SourceError: it is missing.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+
+    try:
+        config = AutoConfig.from_pretrained(place, local_files_only=Path(place).is_dir())
+        with torch.device("meta"):
+            model = (AutoModelForCausalLM if causal else AutoModel).from_config(config)
+    except (OSError, ValueError, KeyError) as error:
+        raise SourceError(
+            f"{place!r} cannot be loaded: no configuration that transformers reads: {error}",
+            where=place,
+            next_step="name a folder with config, weights and tokenizer, or a hub id",
+        ) from error
+    return sum(p.numel() for p in model.parameters())
+
+
+Ids = NDArray[np.int32]
+
+
+def tokenised(tokenizer: Any, texts: Sequence[str], tokens: int) -> list[Ids]:
+    """Token ids of each text, cut at `tokens`, special tokens among them."""
+    ids: list[Ids] = []
+    for first in range(0, len(texts), 1024):
+        some = tokenizer(list(texts[first : first + 1024]), truncation=True, max_length=tokens)
+        ids += [np.array(item, dtype=np.int32) for item in some["input_ids"]]
+    return ids

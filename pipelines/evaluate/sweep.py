@@ -29,10 +29,6 @@ from routeyard.pipelines.evaluate.metrics.areas import (
     realised,
 )
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
-from routeyard.pipelines.evaluate.metrics.evaluation_data import (
-    EvaluationData,
-    cheapest_and_dearest,
-)
 from routeyard.pipelines.evaluate.metrics.selection import (
     Choice,
     Choices,
@@ -41,7 +37,13 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     penalties,
     within_budget,
 )
-from routeyard.pipelines.evaluate.metrics.spec import BestSingleCurve, Routed, Swept
+from routeyard.pipelines.evaluate.metrics.spec import (
+    BestSingleCurve,
+    EvaluationData,
+    Routed,
+    Swept,
+    cheapest_and_dearest,
+)
 from routeyard.schemas.contracts import RESULTS
 from routeyard.schemas.release import widened, wilson
 

@@ -146,7 +146,6 @@ def test_threshold_outside_range(threshold: float) -> None:
 
 def test_dense_sets_are_worked_on_in_bounded_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # A cluster where everything is near everything must not be queried at once.
-    monkeypatch.setattr(search, "CANDIDATES", 500)
     monkeypatch.setattr(close_pairs, "TILE", 64)
     rng = np.random.default_rng(3)
     vectors = unit(np.ones((300, 12)) + 0.02 * rng.normal(size=(300, 12)))

@@ -12,7 +12,7 @@ import pytest
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.metrics.areas import SCALINGS
-from routeyard.pipelines.evaluate.metrics.evaluation_data import prepare
+from routeyard.pipelines.evaluate.metrics.spec import prepare
 from routeyard.pipelines.evaluate.results import measure
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.routers import ROUTERS
@@ -116,7 +116,7 @@ def test_intervals_are_those_of_resampling_the_questions(core: Core) -> None:
         line = [row for row in value if row["curve"] == "deferral" and row["measure"] == "usd"]
         # The cost range stays that of the whole test, whatever was drawn.
         from routeyard.pipelines.evaluate.metrics.areas import audc
-        from routeyard.pipelines.evaluate.metrics.evaluation_data import cheapest_and_dearest
+        from routeyard.pipelines.evaluate.metrics.spec import cheapest_and_dearest
 
         cheapest, low, high = cheapest_and_dearest(data, "usd")
         area = audc(

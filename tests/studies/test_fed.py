@@ -11,8 +11,7 @@ from routeyard.flows.evaluation.evaluate import reference, run_study
 from routeyard.papers.paper import read_paper
 from routeyard.papers.reproduction import Stand, Studies
 from routeyard.pipelines.evaluate.studies import STUDIES
-from routeyard.pipelines.evaluate.studies.needs import lacking
-from routeyard.pipelines.evaluate.studies.study import StudyContext, known_costs
+from routeyard.pipelines.evaluate.studies.study import StudyContext, known_costs, lacking
 from tests.studies.test_paper_studies import POOL, release
 
 

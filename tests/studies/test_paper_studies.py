@@ -17,8 +17,14 @@ from routeyard.papers.routing_plateau.studies import hard_questions_hits as hits
 from routeyard.papers.routing_plateau.studies import shares
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.evaluate.studies import STUDIES
-from routeyard.pipelines.evaluate.studies.needs import check, lacking
-from routeyard.pipelines.evaluate.studies.study import Study, StudyCell, StudyContext, ZooFigures
+from routeyard.pipelines.evaluate.studies.study import (
+    Study,
+    StudyCell,
+    StudyContext,
+    ZooFigures,
+    check,
+    lacking,
+)
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.schemas import (
     DESCRIPTORS,

@@ -15,8 +15,14 @@ from routeyard.flows.evaluation.evaluate import reference
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.evaluate.metrics import METRICS
 from routeyard.pipelines.evaluate.studies import STUDIES
-from routeyard.pipelines.evaluate.studies.needs import NEEDS, check
-from routeyard.pipelines.evaluate.studies.study import Study, StudyContext, declared, table_of
+from routeyard.pipelines.evaluate.studies.study import (
+    NEEDS,
+    Study,
+    StudyContext,
+    check,
+    declared,
+    table_of,
+)
 from routeyard.schemas import LABELS, MODELS, QUERIES
 
 DOMINANCE: Study = STUDIES.get("dominance")

@@ -15,7 +15,7 @@ from routeyard.extensions.tuning.training import TuningCell, drawn
 from routeyard.extensions.tuning.tune import Grid, read
 from routeyard.flows.evaluation.released import read_release
 from routeyard.pipelines.common.errors import SourceError
-from routeyard.pipelines.evaluate.studies.needs import identity, whole
+from routeyard.pipelines.evaluate.studies.study import data_identity, whole
 
 
 def test_a_smaller_draw_lies_in_a_larger_one(release: Path) -> None:
@@ -35,11 +35,11 @@ def test_amounts_of_data_compare_and_other_tests_do_not(release: Path) -> None:
     split[np.flatnonzero(split == "train")[::2]] = ""
     less = replace(core, splits={scheme: split})
     assert whole(less, scheme) != whole(core, scheme)
-    assert identity(less, scheme) == identity(core, scheme)
+    assert data_identity(less, scheme) == data_identity(core, scheme)
     row = core.rows(scheme, "test")[0]
     labels = core.labels.copy()
     labels[row, 0] = 1 - labels[row, 0]
-    assert identity(replace(core, labels=labels), scheme) != identity(core, scheme)
+    assert data_identity(replace(core, labels=labels), scheme) != data_identity(core, scheme)
 
 
 def test_a_grid_is_every_combination_with_the_neighbours_once_for_each_amount() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.common.arrays import Floats, allocate, blocks, by_rows, mean_costs, ratio
-from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.evaluate.metrics.selection import (
     Choice,
     Choices,
@@ -17,7 +16,7 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     best,
     mix_frontier,
 )
-from routeyard.pipelines.evaluate.metrics.spec import MetricValue, Swept, metric
+from routeyard.pipelines.evaluate.metrics.spec import EvaluationData, MetricValue, Swept, metric
 
 # Deferral curves: accuracy against cost, and the numbers read off them.
 #

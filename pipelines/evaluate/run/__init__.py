@@ -15,8 +15,7 @@ from routeyard.pipelines.common.machine import one_thread_each
 from routeyard.pipelines.common.matrix import Core, Queries
 from routeyard.pipelines.evaluate.experiment import Maker, default_scheme
 from routeyard.pipelines.evaluate.fit import Experiment, PredictionStore
-from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData, prepare
-from routeyard.pipelines.evaluate.metrics.spec import SharedFacts
+from routeyard.pipelines.evaluate.metrics.spec import EvaluationData, SharedFacts, prepare
 from routeyard.pipelines.evaluate.results import (
     ALPHA,
     Comparison,

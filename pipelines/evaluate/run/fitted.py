@@ -23,7 +23,6 @@ from routeyard.pipelines.evaluate.certificate import seed_spread
 from routeyard.pipelines.evaluate.experiment import RouterSpec, order, redrawn
 from routeyard.pipelines.evaluate.fit import Experiment, Fit, fit
 from routeyard.pipelines.evaluate.held_out import averages, held_out_groups, unseen_models
-from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.evaluate.metrics.selection import (
     alone,
     at_choice,
@@ -31,6 +30,7 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     random_mean,
     task_oracle,
 )
+from routeyard.pipelines.evaluate.metrics.spec import EvaluationData
 from routeyard.pipelines.evaluate.results import RouterResult
 from routeyard.pipelines.evaluate.settings import EvaluationSettings
 from routeyard.pipelines.evaluate.sweep import MetricRow, column_metric, mean_rows, metric

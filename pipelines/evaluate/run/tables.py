@@ -23,11 +23,6 @@ from routeyard.pipelines.common.matrix import Core, Queries, priced, unseen_imag
 from routeyard.pipelines.common.untrusted import bounded, short_text
 from routeyard.pipelines.evaluate.fit import Experiment
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
-from routeyard.pipelines.evaluate.metrics.evaluation_data import (
-    EvaluationData,
-    cheapest_and_dearest,
-    prepare,
-)
 from routeyard.pipelines.evaluate.metrics.selection import (
     Choice,
     at_choice,
@@ -37,7 +32,12 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     selection_profile,
     task_oracle,
 )
-from routeyard.pipelines.evaluate.metrics.spec import SharedFacts
+from routeyard.pipelines.evaluate.metrics.spec import (
+    EvaluationData,
+    SharedFacts,
+    cheapest_and_dearest,
+    prepare,
+)
 from routeyard.pipelines.evaluate.results import (
     ALPHA,
     Comparison,

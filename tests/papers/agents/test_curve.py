@@ -12,8 +12,7 @@ from routeyard.flows.evaluation.evaluate import reference
 from routeyard.papers.triple_perspective.studies import choices_of, relays, states
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.evaluate.studies import STUDIES
-from routeyard.pipelines.evaluate.studies.needs import check
-from routeyard.pipelines.evaluate.studies.study import StudyContext
+from routeyard.pipelines.evaluate.studies.study import StudyContext, check
 from routeyard.schemas import LABELS, MODELS, QUERIES, RESPONSES, SPLITS, STEPS
 
 N = 400
