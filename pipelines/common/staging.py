@@ -99,7 +99,7 @@ def alone(target: Path, wait: Callable[[], None]) -> Iterator[None]:
 def forget_lock(target: Path) -> None:
     """Remove the lock of `target` that a process left which was killed while it had its turn."""
     lock = _lock_of(target)
-    with suppress(OSError):  # there is none, somebody has a turn, or the folder cannot be written
+    with suppress(OSError):  # no lock, somebody has a turn, or the folder cannot be written
         handle = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
