@@ -24,6 +24,8 @@ from routeyard.pipelines.curate.rule import Curated, Rule, refused, removing
 ONE = 1 << 31
 #: Models per tile of the similarity matrix.
 TILE = 1024
+#: Models above which the int8 product is worth loading torch.
+LARGE = 2048
 #: Packed bytes (8 queries each) multiplied at a time: bounds the float32 copies.
 CHUNK_BYTES = 1 << 12
 
@@ -45,6 +47,7 @@ def jaccard_fixed(correct: Bools, known: Bools) -> NDArray[np.uint32]:
     Fixed point, rounded down: equal inputs give equal bits on any machine.
     """
     m = len(correct)
+    large = m > LARGE
     right = np.packbits(correct & known, axis=1)
     partial = np.flatnonzero(~known.all(axis=0))
     # Where both answered everything, |either| needs no product with the mask:
@@ -57,29 +60,43 @@ def jaccard_fixed(correct: Bools, known: Bools) -> NDArray[np.uint32]:
         rows = slice(start, min(m, start + TILE))
         for other in range(0, start + 1, TILE):
             columns = slice(other, min(m, other + TILE))
-            both = _products(right[rows], right[columns])
+            both = _products(right[rows], right[columns], large=large)
             either = sizes[rows, None] + sizes[None, columns] - both
             if len(partial):
-                either -= _products(some[rows], missing[columns])
-                either -= _products(missing[rows], some[columns])
+                either -= _products(some[rows], missing[columns], large=large)
+                either -= _products(missing[rows], some[columns], large=large)
             value = ((both * ONE) // np.maximum(either, 1)).astype(np.uint32)
             out[rows, columns] = value
             out[columns, rows] = value.T
     return out
 
 
-def _products(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.int64]:
+def _products(a: NDArray[np.uint8], b: NDArray[np.uint8], *, large: bool) -> NDArray[np.int64]:
     """(i, j) sizes of the intersections of packed rows.
 
     A product of zeros and ones is exact in float32 up to 2²⁴ terms, and on tiles
-    that fit the cache it is faster than NumPy's popcount.
+    that fit the cache it is faster than NumPy's popcount. Large pools are worth
+    loading torch, whose int8 product is exact too and about four times as fast.
     """
+    multiply = _int8_product if large else _float_product
     total = np.zeros((len(a), len(b)), dtype=np.int64)
     for start in range(0, a.shape[1], CHUNK_BYTES):
         part = slice(start, start + CHUNK_BYTES)
-        left, right = (np.unpackbits(x[:, part], axis=1).astype(np.float32) for x in (a, b))
-        total += (left @ right.T).astype(np.int64)
+        total += multiply(np.unpackbits(a[:, part], axis=1), np.unpackbits(b[:, part], axis=1))
     return total
+
+
+def _float_product(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray[np.int64]:
+    product: NDArray[np.float32] = left.astype(np.float32) @ right.astype(np.float32).T
+    return product.astype(np.int64)
+
+
+def _int8_product(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray[np.int32]:
+    import torch
+
+    item, other = (torch.from_numpy(part.view(np.int8)) for part in (left, right))
+    product: NDArray[np.int32] = torch._int_mm(item, other.T.contiguous()).numpy()
+    return product
 
 
 def greedy_order(

@@ -144,3 +144,13 @@ def test_the_ends_of_the_trade_off_are_part_of_it(tables: dict[str, Any]) -> Non
 def test_bad_parameters(tables: dict[str, Any], parameters: Any, says: str) -> None:
     with pytest.raises(RecipeError, match=says):
         prune(tables, **parameters)
+
+
+def test_the_product_of_large_pools_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Sizes that no vector width divides; both products must be exact.
+    draws = np.random.default_rng(1)
+    known = draws.random((37, 501)) >= 0.2
+    correct = (draws.random((37, 501)) < 0.6) & known
+    small = module.jaccard_fixed(correct, known)
+    monkeypatch.setattr(module, "LARGE", 0)
+    assert np.array_equal(module.jaccard_fixed(correct, known), small)
