@@ -125,7 +125,7 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
             fields[model].setdefault(field, name)
         elif ("." not in name or _ends_with_model(name)) and is_score(table, name):
             bare.append(name)
-    bare = _without_figures(table, _named_with_model(table, fields, bare))
+    bare = _without_figures(table, _named_with_model(table, fields, _without_amounts(table, bare)))
     fields = _without_parent(fields)
     for name in bare:
         if "score" not in fields.get(name, {}) and (FAMILY.search(name) or name in fields):
@@ -159,6 +159,30 @@ def _named_with_model(
         if scored or role is not None or looks_like_money(rest):
             figures.add(name)
     return [name for name in bare if name in scored or name not in figures]
+
+
+def _without_amounts(table: pa.Table, bare: list[str]) -> list[str]:
+    """Columns of models without another figure of each (`a_hit`, `a_paid`, `b_hit`, `b_paid`).
+
+    The names are the same but for one word at their end or start; those with one word hold
+    verdicts of 0 and 1, and none of those with the other does.
+    """
+    verdicts = {name for name in bare if is_right_or_wrong(table.column(name))}
+    amounts: set[str] = set()
+    for form in (
+        rf"(?P<of>.*\S){_SIGNS}(?P<what>[^\W_]+)",
+        rf"(?P<what>[^\W_]+){_SIGNS}(?P<of>.+)",
+    ):
+        named: dict[str, dict[str, str]] = defaultdict(dict)
+        for name in bare:
+            if match := re.fullmatch(form, name):
+                named[match["what"].lower()][match["of"]] = name
+        sets = [item for item in named.values() if len(item) >= 2]
+        judged = [item.keys() for item in sets if verdicts >= {*item.values()}]
+        for item in sets:
+            if item.keys() in judged and not verdicts & {*item.values()}:
+                amounts |= {*item.values()}
+    return [name for name in bare if name not in amounts]
 
 
 def _without_figures(table: pa.Table, bare: list[str]) -> list[str]:
@@ -408,6 +432,8 @@ def impose(done: Assigned, mapping: Mapping[str, str]) -> str | None:
     """Give roles the columns that a person names; returns the first column that is not there."""
     for role, column in mapping.items():
         names = done.table.column_names
+        if column not in names:  # blanks around a header are not seen, nor typed
+            column = {name.strip(): name for name in names}.get(column.strip(), column)
         if role == "models":
             models = {name.strip(): {"score": name.strip()} for name in column.split(",")}
             if missing := next((name for name in models if name not in names), None):

@@ -12,7 +12,7 @@ import pytest
 from routeyard.flows.audits import audit_path
 from routeyard.pipelines.common.errors import RouteyardError, SourceError
 from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
-from tests.ingest.results.made import dump, table
+from tests.ingest.results.made import dump, shares, table
 
 ARMS = ("gpt-4o", "llama-3-8b")
 N = 20
@@ -172,6 +172,33 @@ def test_accuracies_of_unknown_layouts(make: Callable[[Path], None], tmp_path: P
         arm = next(one for one in ARMS if one in row["arm"])
         assert (row["score_mean"], row["score_count"]) == (pytest.approx(SHARES[arm]), N)
     assert means.num_rows == len(ARMS)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "{}_ok,{}_usd", "{}_right,{}_dollars", "ok {},usd {}", "{}_hit,{}_paid", "hit {},paid {}",
+        "{}_pass,{}_certainty",
+    ],
+)  # fmt: skip
+def test_a_second_figure_of_each_model_is_no_model(head: str, tmp_path: Path) -> None:
+    """Costs were the scores of three more models, in words that no list holds as well."""
+    names = [part for arm in ("a", "b") for part in head.replace("{}", arm).split(",")]
+    rows = [
+        [f"q{i}", *(part for arm in ARMS for part in (int(right(arm, i)), 0.001 + i / 1e4))]
+        for i in range(N)
+    ]
+    table(tmp_path / "wide.csv", ["key", *names], rows)
+    found = shares(read_results(tmp_path))
+    assert sorted(found.values()) == sorted(round(share, 12) for share in SHARES.values())
+
+
+def test_blanks_around_a_header_need_not_be_typed(tmp_path: Path) -> None:
+    """`--map` trims its words, and no word of it found the column."""
+    rows = [[arm, f"q{i}", int(right(arm, i))] for arm in ARMS for i in range(N)]
+    table(tmp_path / "t.csv", ["who answers ", "Prompt Text", " fine?"], rows)
+    mapping = {"arm": "who answers", "question": "Prompt Text", "score": "fine?"}
+    assert shares(read_results(tmp_path, mapping=mapping)) == pytest.approx(SHARES)
 
 
 def test_parts_of_questions_are_questions_and_no_samples(tmp_path: Path) -> None:
