@@ -31,7 +31,7 @@ WITH rules AS (
            ('preferences', 'preference'), ('entropies', 'preference')
 ), asked(name, word, there) AS (
     SELECT 'embeddings', 'release.include_embeddings',
-           (told->'recipe'->'release'->>'include_embeddings') = 'true' FROM stated.manifest
+           ((told->'recipe'->'release')->>'include_embeddings') = 'true' FROM stated.manifest
     UNION ALL
     SELECT 'steps', 'collect.agent', json_type(told->'recipe'->'collect'->'agent') = 'OBJECT'
     FROM stated.manifest
@@ -136,7 +136,7 @@ WHERE (SELECT built FROM stated.recipe)
 SELECT format('the stage ''{}'' has no figures', stage) AS entry, 'none' AS found, 'those of a build' AS expected
 FROM stated.manifest, (
     SELECT unnest(['ingest', 'pool', 'collect', 'label', 'curate', 'audit', 'certify']) AS stage)
-WHERE (SELECT built FROM stated.recipe) AND coalesce(told->'figures'->>stage, '{}') = '{}'
+WHERE (SELECT built FROM stated.recipe) AND coalesce((told->'figures')->>stage, '{}') = '{}'
 
 -- name: sources_of_recipe
 -- kind: consistent
@@ -181,6 +181,6 @@ WITH lists AS (
 SELECT 'rules applied' AS entry, coalesce(own->>'rule', 'none') AS found, coalesce(rule->>'rule', 'none') AS expected
 FROM each WHERE (own->>'rule') IS DISTINCT FROM (rule->>'rule')
 UNION ALL
-SELECT format('{} of the rule ''{}''', name, rule->>'rule'), coalesce(own->'parameters'->>name, 'null'),
-       coalesce(rule->'parameters'->>name, 'null')
-FROM parameters WHERE own IS NOT NULL AND (own->'parameters'->>name) IS DISTINCT FROM (rule->'parameters'->>name)
+SELECT format('{} of the rule ''{}''', name, rule->>'rule'), coalesce((own->'parameters')->>name, 'null'),
+       coalesce((rule->'parameters')->>name, 'null')
+FROM parameters WHERE own IS NOT NULL AND ((own->'parameters')->>name) IS DISTINCT FROM ((rule->'parameters')->>name)

@@ -2,7 +2,7 @@
 -- card with figures, and what checks ask of the recipe.
 
 -- name: counts
-SELECT 'rows' AS about, name, (told->'tables'->name->>'rows')::BIGINT AS n
+SELECT 'rows' AS about, name, ((told->'tables'->name)->>'rows')::BIGINT AS n
 FROM (SELECT told, unnest(json_keys(told, '$.tables')) AS name FROM stated.manifest)
 UNION ALL
 SELECT 'questions of source', one->>'source', stated.whole(one->'queries')
@@ -27,7 +27,7 @@ SELECT coalesce(json_exists(r, '$.sources') AND json_exists(r, '$.pool') AND jso
                 AND json_exists(r, '$.label'), false) AS built,
        NOT json_exists(told, '$.tables.steps') AS calls,
        coalesce(regexp_matches((r->'label')::VARCHAR, '"threshold":[0-9]'), false) AS by_threshold,
-       coalesce((r->'collect'->>'provider') = 'recorded', false) AS recorded,
+       coalesce(((r->'collect')->>'provider') = 'recorded', false) AS recorded,
        calls AND NOT recorded AND json_exists(r, '$.collect') AS asked,
        greatest(coalesce(stated.whole(r->'collect'->'samples'), 1),
                 coalesce((SELECT max(stated.whole(one)) FROM (
