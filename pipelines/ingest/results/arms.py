@@ -432,8 +432,7 @@ def impose(done: Assigned, mapping: Mapping[str, str]) -> str | None:
     """Give roles the columns that a person names; returns the first column that is not there."""
     for role, column in mapping.items():
         names = done.table.column_names
-        if column not in names:  # blanks around a header are not seen, nor typed
-            column = {name.strip(): name for name in names}.get(column.strip(), column)
+        column = _as_written(column, names)
         if role == "models":
             models = {name.strip(): {"score": name.strip()} for name in column.split(",")}
             if missing := next((name for name in models if name not in names), None):
@@ -458,6 +457,13 @@ def impose(done: Assigned, mapping: Mapping[str, str]) -> str | None:
         if role in _AMOUNTS:
             _check_amounts(done, role, column)
     return None
+
+
+def _as_written(column: str, names: list[str]) -> str:
+    """The header that a person means: blanks around it are not seen, nor typed."""
+    if column in names:
+        return column
+    return {name.strip(): name for name in names}.get(column.strip(), column)
 
 
 #: Roles whose values are numbers: how each text of them is read, and what it says.
