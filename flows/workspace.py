@@ -471,6 +471,8 @@ def find_stage(
 ) -> StageResult | None:
     """The stored output of a stage; None where it is missing or damaged.
 
+    A lock that a killed process left beside it goes.
+
     Args:
         made_of: See `StageWork.made_of`.
         thoroughly: Read every file; else only sizes are compared.

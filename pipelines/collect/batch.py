@@ -436,7 +436,7 @@ class OpenBatches:
         """Ask a model no more, and where its provider is refused, none of the provider's."""
         self.run.tallies[model_id].errors[fault.kind] += 1
         asked = self.queues[model_id].provider
-        why = nobody_answers(asked, 1, fault) if fault.unreachable else f"{what} ({fault.words})"
+        why = nobody_answers(asked, fault) if fault.unreachable else f"{what} ({fault.words})"
         for name, queue in self.queues.items():
             tally = self.run.tallies[name]
             alike = fault.concerns == "provider" and queue.provider.name == asked.name

@@ -559,7 +559,7 @@ class RequestRun:
                 await asyncio.wait_for(self._stopping.wait(), seconds)
 
 
-def nobody_answers(provider: Provider, times: int, fault: CallFault) -> str:
+def nobody_answers(provider: Provider, fault: CallFault, times: int = 1) -> str:
     """Why a model is asked no more, and what to do, where no connection comes about."""
     often = f", {times} times in a row" if times > 1 else ""
     return (
@@ -762,7 +762,7 @@ class ModelWorker:
     def _count_unreachable(self, fault: CallFault) -> None:
         self.unreachable = self.unreachable + 1 if fault.unreachable else 0
         if self.unreachable >= UNREACHABLE and self.answered_at is None:
-            self.pause(nobody_answers(self.queue.provider, self.unreachable, fault))
+            self.pause(nobody_answers(self.queue.provider, fault, self.unreachable))
 
     def _count_given_up(self, fault: CallFault) -> None:
         self.failures += 1

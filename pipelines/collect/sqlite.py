@@ -347,9 +347,7 @@ def _named(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> R
         return _no_space(path, f"the disk is full ({why})")
     if code in _UNWRITTEN:
         return _no_space(path, f"the disk is full, a quota is used up, or it fails ({error})")
-    if path.parent.exists() and not all(
-        os.access(name, os.W_OK) for name in (path.parent, path) if name.exists()
-    ):
+    if any(name.exists() and not os.access(name, os.W_OK) for name in (path.parent, path)):
         return BadInput(
             f"the ledger cannot be written: file or folder is read-only for you ({error})",
             where=str(path),

@@ -144,7 +144,7 @@ def test_threshold_outside_range(threshold: float) -> None:
         near_duplicate_pairs(np.ones((2, 2), dtype=np.float32), threshold)
 
 
-def test_dense_sets_are_worked_on_in_bounded_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dense_sets_are_worked_on_in_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     # A cluster where everything is near everything must not be queried at once.
     monkeypatch.setattr(close_pairs, "TILE", 64)
     rng = np.random.default_rng(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +138,3 @@ def test_a_finding_is_one_printable_line():
     assert first_line(ValueError("a\nb")) == "a"
     assert first_line(ValueError()) == "ValueError"
     assert len(first_line(ValueError("a" * 600))) == 500
-
-
-def test_a_key_of_an_inner_object_is_taken_from_parentheses() -> None:
-    """DuckDB 2.0.1 binds `->>` before `->`: `told->'figures'->>stage` stopped `checks.summary`."""
-    folder = Path(__file__).parents[2] / "pipelines"
-    chained = re.compile(r"->[^>()\n]*->>")
-    assert [str(p) for p in folder.rglob("*.sql") if chained.search(p.read_text("utf-8"))] == []

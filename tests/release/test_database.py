@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -27,6 +28,14 @@ def test_the_file_says_a_storage_version_that_older_clients_read(database: Path)
     head = database.read_bytes()[:20]
     assert head[8:12] == b"DUCK"
     assert struct.unpack("<Q", head[12:20])[0] == READ_BY_1_0
+
+
+def test_no_view_is_stored_in_a_form_that_later_clients_do_not_read(database: Path) -> None:
+    """DuckDB 2.0.0 keeps `a->'b'->>c` as `a -> ('b' ->> c)`, and 2.0.1 takes `'b'` for JSON."""
+    with duckdb.connect(database, read_only=True) as release:
+        views = release.sql("SELECT view_name, sql FROM duckdb_views()").fetchall()
+    assert len(views) > 50
+    assert [name for name, sql in views if re.search(r"-> \('[^()]*->>", sql)] == []
 
 
 @pytest.mark.skipif(

@@ -83,7 +83,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         sure = any(mark.kind in _SURE for mark in marks)
         unmarked = None if cut else _unmarked(text, allowed, choices, sure)
         if unmarked is None:
-            why = "the marked answer is none of the options" if sure else "no option is named"
+            why = "the marked answer is not an option" if sure else "no option is named"
             return ScoreResult("abstain", reason=why)
         last = unmarked
     if _contradicted(text, last, choices):

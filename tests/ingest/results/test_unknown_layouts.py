@@ -182,7 +182,7 @@ def test_accuracies_of_unknown_layouts(make: Callable[[Path], None], tmp_path: P
     ],
 )  # fmt: skip
 def test_a_second_figure_of_each_model_is_no_model(head: str, tmp_path: Path) -> None:
-    """Costs were the scores of three more models, in words that no list holds as well."""
+    """Costs were read as the scores of further models, whatever word their columns end with."""
     names = [part for arm in ("a", "b") for part in head.replace("{}", arm).split(",")]
     rows = [
         [f"q{i}", *(part for arm in ARMS for part in (int(right(arm, i)), 0.001 + i / 1e4))]
