@@ -40,6 +40,12 @@ BILLED_SQL = (
     "status = 'error' AND (cost_usd IS NOT NULL OR prompt_tokens IS NOT NULL "
     f"OR error_class IN ({', '.join(repr(name) for name in BILLED)}))"
 )
+#: Attempts that may have cost what nobody said: answers without a cost, and errors but those in
+#: which the server refused the work. A connection that never came about is among the unknown.
+UNPRICED_SQL = (
+    "cost_usd IS NULL AND (status <> 'error' OR error_class = 'http_408' OR "
+    "(substr(error_class, 1, 6) <> 'http_4' AND error_class <> 'insufficient_quota'))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +346,7 @@ SUMMARIZE = (
         for name in ("ok", "truncated", "refused", "error")
     )
     + "CAST(sum(prompt_tokens) AS bigint), CAST(sum(completion_tokens) AS bigint), "
-    "sum(cost_usd), count(*) FILTER (WHERE status <> 'error' AND cost_usd IS NULL), "
+    f"sum(cost_usd), count(*) FILTER (WHERE {UNPRICED_SQL}), "
     "min(requested_at), max(requested_at) FROM attempts GROUP BY 1, 2 ORDER BY 1, 2"
 )
 SPENDING = (

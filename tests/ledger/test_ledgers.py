@@ -307,6 +307,17 @@ def test_a_summary_counts_and_leaves_the_unknown_apart(opened):
     assert ledger.hashes() == [BASE.request_hash]
 
 
+def test_an_error_that_may_have_been_billed_is_of_unknown_cost(opened):
+    """`cost ledger` said `cost unknown 0` of answers that were cut in the middle of their JSON."""
+    kinds = ["invalid_json", "timeout", "http_500", "http_408", "http_429", "insufficient_quota"]
+    error = replace(BASE, status="error", permanent=False, text=None)
+    ledger = opened()
+    append(ledger, *(replace(error, sample=at, error_class=of) for at, of in enumerate(kinds)))
+    append(ledger, replace(error, sample=9, error_class="no_content", cost_usd=0.5))
+    (row,) = ledger.summary()
+    assert (row["errors"], row["cost_usd"], row["cost_unknown"]) == (7, 0.5, 4)
+
+
 def test_an_unreachable_database_is_named_without_its_password():
     pytest.importorskip("psycopg", reason="psycopg is not installed (extra 'postgres')")
     with pytest.raises(BadInput) as caught:
