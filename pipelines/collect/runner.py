@@ -642,19 +642,18 @@ class ModelWorker:
         """Send once and store the outcome; its places are free again when that is durable."""
         queue, budget, gates = self.queue, self.run.budget, (self.gate, self.provider)
         charge, worst = "", 0.0
-        if budget.limited:
-            worst = worst_case(request, queue.price, request.max_tokens or queue.max_tokens)
-            granted = await budget.reserve(queue.model_id, worst, self.tally)
-            if granted is None:
-                self.tally.out_of_budget |= self.tally.paused is None
-                self.pause(budget.full(queue.model_id))
-                return AttemptOutcome(request, sent=False)
-            charge = granted
         expected = request.tokens_expected + (request.max_tokens or 0) * len(request.samples)
         spent: float | None = 0.0
         placed = False
         try:
             placed = await self._pass_gates(expected)
+            # Charged last: the charges that a kill leaves are then of calls that were sent.
+            if budget.limited and not self.halted:
+                worst = worst_case(request, queue.price, request.max_tokens or queue.max_tokens)
+                charge = await budget.reserve(queue.model_id, worst, self.tally) or ""
+                if not charge:
+                    self.tally.out_of_budget |= self.tally.paused is None
+                    self.pause(budget.full(queue.model_id))
             if self.halted or not self.run.ledger.holds(request.keys):
                 # While it waited. Other models of the provider may use its share of the rates.
                 for gate in gates:

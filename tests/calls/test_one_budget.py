@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,25 @@ def test_what_is_settled_last_is_written_when_a_run_ends(tmp_path: Path) -> None
     with SqliteLedger(tmp_path / "l.sqlite") as ledger:
         asyncio.run(one_call(BudgetLedger(Budget(usd=1.0), ledger, "b")))
         assert ledger.charged("b") == {"m": pytest.approx(0.1)}
+
+
+def test_a_call_that_waits_to_be_sent_holds_no_money(tmp_path: Path) -> None:
+    held: list[int] = []
+    places = 2
+    with SqliteLedger(tmp_path / "l.sqlite") as ledger:
+
+        def answers(body: Any, seen: Any) -> Any:
+            held.append(ledger.set_aside("b")[0])
+            time.sleep(0.01)
+            return answer(completion("x"))
+
+        with Loopback(answers) as server:
+            pool = pool_of(server, *models(3), limits={"concurrency": places})
+            settings = {"max_tokens": 50, "budget": Budget(usd=5.0)}
+            prompts = [f"{i}" for i in range(30)]
+            assert ask(ledger, pool, prompts, benchmark="b", **settings).ended.complete
+    # A kill leaves these: what is being asked, and what was answered since the last call.
+    assert max(held) <= 2 * places
 
 
 def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
