@@ -14,10 +14,6 @@ class HubError(RouteyardError):
     """The hub refused, or could not be reached."""
 
 
-class VersionPublished(BadInput):
-    """The hub holds that version already."""
-
-
 @dataclass(frozen=True, slots=True)
 class HubUpload:
     """Where a release went; `sent` lists its files, `dry_run` says that nothing went.
@@ -48,13 +44,15 @@ def publish_hub(
     from the environment (`HF_TOKEN`) by the client and is kept nowhere else.
 
     Args:
-        names: Files to send, relative to `release`.
+        names: Files to send, relative to `release`; the last is the manifest, which seals them.
+
+    Where the tag is there already with the same manifest, nothing is sent.
 
     Raises:
-        VersionPublished: the tag is there already.
+        BadInput: the tag is there already, with other content.
         HubError: any answer of the hub that stops the upload.
     """
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, HfFileSystem
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
     api = HfApi()
@@ -66,8 +64,11 @@ def publish_hub(
         except RepositoryNotFoundError:
             refs = None
         if refs is not None and tag in {result.name for result in refs.tags}:
-            raise VersionPublished(
-                f"{repository} holds version {version} already",
+            there = HfFileSystem().cat_file(f"datasets/{repository}@{tag}/{names[-1]}")
+            if there == (release / names[-1]).read_bytes():
+                return HubUpload(url, tag, (), dry_run)
+            raise BadInput(
+                f"{repository} holds version {version} with other content",
                 where=f"{url}/tree/{tag}",
                 next_step="build a new version; a published one is never changed",
             )
@@ -122,8 +123,13 @@ def _unreached(error: Exception) -> bool:
 def _refused(error: Exception, url: str, lost: bool) -> HubError:
     first = str(error).strip().splitlines()
     said = first[0][:300] if first else type(error).__name__
-    what, mend = "stopped the upload", "set HF_TOKEN to a token that may write"
+    status = getattr(getattr(error, "response", None), "status_code", 401)
+    what, mend = "stopped the upload", "correct what it names"
     if lost:
         what, mend = "does not answer", "see to the network (and that HF_HUB_OFFLINE is not set)"
+    elif status in (401, 403, 404):  # to those without a right to it, a repository is not there
+        mend = "set HF_TOKEN to a token that may write"
+    elif status == 429 or status >= 500:
+        mend = "wait until the hub is well again"
     again = "and run the same command: what has arrived is not sent again"
     return HubError(f"the hub {what}: {said}", where=url, next_step=f"{mend}, {again}")

@@ -225,17 +225,28 @@ def _all_models(now: RunProgress) -> list[str]:
     if len(now.models) < 2:
         return []
     made_up = _made_up(*(model.model_id for model in now.models))
-    spent = f"{made_up}${now.spent_usd:,.4f} spent"
+    money = f"{made_up}${now.spent_usd:,.4f}"
     left = duration(max(model.eta_s or 0.0 for model in now.models))
-    return [f"all: {now.done:,}/{now.wanted:,}, {spent}, {left} left"]
+    before = sum(model.before for model in now.models)
+    return [f"all: {_done(now.done, now.wanted, before)}, {_spent(money, before)}, {left} left"]
+
+
+def _done(done: int, wanted: int, before: int) -> str:
+    there = f" ({before:,} of an earlier run)" if before else ""
+    return f"{done:,}/{wanted:,}{there}"
+
+
+def _spent(money: str, before: int) -> str:
+    """Only answers of an earlier run are counted with those of this one, not their money."""
+    return f"{money} spent{' in this run' if before else ''}"
 
 
 def progress_line(model: Tally) -> str:
     """One model as a plain line: `NAME: done/wanted, …`."""
-    parts = [f"{model.done:,}/{model.wanted:,}", f"{model.rate:,.1f}/s"]
+    parts = [_done(model.done, model.wanted, model.before), f"{model.rate:,.1f}/s"]
     if model.errors:
         parts.append(_errors(model))
-    parts.append(f"{_usd(model)} spent")
+    parts.append(_spent(_usd(model), model.before))
     if model.projected_usd is not None:
         parts.append(f"${model.projected_usd:,.2f} projected")
     left = _waits(model) or f"{duration(model.eta_s)} left"

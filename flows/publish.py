@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,10 +14,10 @@ from urllib.parse import urlsplit
 from routeyard.datacards.card import render
 from routeyard.datacards.charts import can_draw
 from routeyard.datacards.files import render as render_files
-from routeyard.datacards.publish import VersionPublished, publish_hub
+from routeyard.datacards.publish import publish_hub
 from routeyard.pipelines.common.errors import BadInput, GateFailed
 from routeyard.pipelines.common.staging import write_json
-from routeyard.pipelines.release.manifest import read_manifest, refuse_yanked, yanked
+from routeyard.pipelines.release.manifest import MANIFEST, read_manifest, refuse_yanked, yanked
 from routeyard.pipelines.release.storage import is_url, local_copy, names, outside_releases, put
 from routeyard.pipelines.verify.evidence import KINDS
 from routeyard.pipelines.verify.prove import verify
@@ -129,6 +130,10 @@ def check_target(to: str) -> None:
             "the address to publish to is empty",
             next_step="give --to hub:org/name, a URL (s3://…), or a folder; `.` is this one",
         )
+    if to.startswith("hub:") and not re.fullmatch(r"hub:[^/\s]+/[^/\s@]+", to):
+        raise BadInput(
+            f"{to} names no dataset of a hub", next_step="give --to hub:org/name, with both parts"
+        )
     if "://" in to and (urlsplit(to).password or urlsplit(to).username):
         raise BadInput(
             "the address to publish to holds a name or a password",
@@ -148,6 +153,8 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
     """
 
     check_target(to)
+    if not (release / MANIFEST).exists():
+        read_manifest(release)
     if findings := _verified(release).findings:
         raise GateFailed(
             f"the release does not hold: {findings[0].where} {findings[0].says}",
@@ -177,26 +184,16 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
 
 
 def publish_once(release: Path, to: str, root: Path) -> Delivery | None:
-    """As `publish`, unless the workspace remembers that this release went there; then null.
+    """As `publish`, unless this release went there before; then null.
 
-    What is noted before sending tells a version that an earlier run sent, and died
-    before it could say so, from one that somebody else published.
+    The workspace remembers it, or the place has all of it.
     """
 
     manifest = read_manifest(release)
     path = root / "runs" / f"{manifest.name}.published.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    sending = f"sending {manifest.fingerprint}"
     if known.get(to) == manifest.fingerprint:
         return None
-    write_json(path, known | {to: sending})
-    sent = None
-    try:
-        # A transfer that was cut off is continued.
-        sent = publish(release, to)
-    except VersionPublished:
-        if known.get(to) != sending:
-            write_json(path, known)
-            raise
+    sent = publish(release, to)  # a transfer that was cut off is continued
     write_json(path, known | {to: manifest.fingerprint})
-    return sent
+    return sent if sent.files else None

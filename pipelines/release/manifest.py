@@ -214,7 +214,9 @@ def read_manifest(release: Path) -> Manifest:
         raise SourceError(
             f"{release} is not a release: it has no {MANIFEST}",
             where=str(path),
-            next_step="give the folder releases/<name>/<version>",
+            next_step=f"give one of its versions, such as {inside[-1].parent}"
+            if (inside := sorted(release.glob(f"*/{MANIFEST}")))
+            else "give the folder releases/<name>/<version>",
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise _damaged(path, error) from error

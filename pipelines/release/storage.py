@@ -120,6 +120,10 @@ def _refused(release: Path, says: str) -> SourceError:
 _FLAT = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"})
 
 
+#: A dataset of a hub, by its `org/name` or, at an older version, `org/name@v1.0.0`.
+_HUB = "hub:"
+
+
 class StorageError(RouteyardError):
     """A storage refused, or could not be reached."""
 
@@ -134,8 +138,8 @@ class UploadResult:
 
 
 def is_url(place: str) -> bool:
-    """Whether `place` names a storage (`s3://…`, `memory://…`) rather than a local path."""
-    return "://" in place
+    """Whether `place` names a storage (`s3://…`, `hub:org/name`) rather than a local path."""
+    return "://" in place or place.startswith(_HUB)
 
 
 def put(release: Path, url: str, *, dry_run: bool = False) -> UploadResult:
@@ -316,6 +320,8 @@ def filesystem(url: str) -> tuple[Any, str]:
     """
     import fsspec
 
+    if url.startswith(_HUB):
+        url = f"hf://datasets/{url.removeprefix(_HUB)}"
     try:
         system, root = fsspec.core.url_to_fs(url)
     except (ValueError, ImportError) as error:

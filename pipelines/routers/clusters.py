@@ -5,6 +5,8 @@ Read `KMeansRouter` first.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors, ranked
@@ -75,6 +77,8 @@ def clustered(vectors: Vectors, k: int, seed: int, restarts: int = 1) -> tuple[I
     """(n,) cluster of every question and (k, d) centres, by K-means, the best of `restarts`."""
     from sklearn.cluster import KMeans
 
+    # Questions that repeat each other leave clusters empty, which have no say in any score.
+    warnings.filterwarnings("ignore", "Number of distinct clusters")
     fitted = KMeans(n_clusters=k, n_init=restarts, max_iter=50, random_state=seed).fit(vectors)
     return fitted.labels_.astype(np.int64), fitted.cluster_centers_.astype(np.float32)
 

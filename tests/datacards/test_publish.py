@@ -44,6 +44,9 @@ for line in sys.stdin:
     if child == 0:
         for number, name in enumerate(("out", "err"), 1):
             os.dup2(os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        constants.HUGGINGFACE_CO_URL_TEMPLATE = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(
+            constants.ENDPOINT, job["url"]
+        )
         constants.ENDPOINT = os.environ["HF_ENDPOINT"] = job["url"]
         sys.argv = ["routeyard", *job["words"]]
         cli.main()
@@ -74,8 +77,15 @@ def publish(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Publish]:
     assert process.stdin is not None
     assert process.stdout is not None
 
-    def run(release: Path, hub: Any, *more: str) -> subprocess.CompletedProcess[str]:
-        words = ["publish", str(release), "--to", "hub:org/tiny", *more]
+    def run(
+        release: Path | str,
+        hub: Any,
+        *more: str,
+        command: str = "publish",
+        to: str = "hub:org/tiny",
+    ) -> subprocess.CompletedProcess[str]:
+        target = ["--to", to] if command == "publish" else []
+        words = [command, str(release), *target, *more]
         said = {name: str(folder / name) for name in ("out", "err")}
         process.stdin.write(json.dumps({"words": words, "url": hub.url, **said}) + "\n")
         process.stdin.flush()
@@ -89,7 +99,7 @@ def publish(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Publish]:
     process.stdout.close()
 
 
-def test_create_upload_tag_and_refuse_the_same_version(release, hub, publish):
+def test_create_upload_tag_and_refuse_another_release_of_the_version(release, hub, publish):
     dry = publish(release, hub, "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "data/labels.parquet" in dry.stdout
@@ -107,9 +117,53 @@ def test_create_upload_tag_and_refuse_the_same_version(release, hub, publish):
     assert TOKEN not in done.stdout + done.stderr
     assert all(TOKEN.encode() not in data for data in hub.objects.values())
 
+    sent = list(hub.puts)
     again = publish(release, hub)
-    assert again.returncode == 2
-    assert "holds version 1.0.0 already" in again.stderr
+    assert again.returncode == 0, again.stderr
+    assert "0 of" in again.stdout
+    assert hub.puts == sent
+    # Somebody else's version is never passed over in silence.
+    hub.tags["v1.0.0"]["manifest.json"] = hub.files["README.md"]
+    other = publish(release, hub)
+    assert other.returncode == 2
+    assert "holds version 1.0.0 with other content" in other.stderr
+
+
+def test_a_published_release_is_read_at_its_address(release, hub, publish):
+    assert publish(release, hub).returncode == 0
+    for address in ("hub:org/tiny", "hub:org/tiny@v1.0.0"):
+        assert publish(address, hub, command="verify").returncode == 0
+    same = publish(release, hub, "hub:org/tiny", command="diff")
+    assert same.returncode == 0, same.stderr
+    lost = publish("hub:org/none", hub, command="verify")
+    assert lost.returncode == 2
+    assert "there is no manifest.json at that address" in lost.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "step"),
+    [(503, "wait until the hub is well again"), (403, "set HF_TOKEN"), (400, "what it names")],
+)
+def test_what_to_do_where_the_hub_answers_with_an_error(release, hub, publish, status, step):
+    hub.status = status
+    failed = publish(release, hub)
+    assert failed.returncode == 1
+    assert step in failed.stderr.split("next:")[1]
+    assert ("HF_TOKEN" in failed.stderr) == (status == 403)
+
+
+@pytest.mark.parametrize("to", ["hub:tiny", "hub:", "hub:a/b/c"])
+def test_a_target_that_names_no_dataset(release, hub, publish, to):
+    wrong = publish(release, hub, to=to)
+    assert wrong.returncode == 2
+    assert "names no dataset of a hub" in wrong.stderr
+    assert "hub:org/name" in wrong.stderr
+
+
+def test_a_folder_of_versions_is_no_release(release, hub, publish):
+    wrong = publish(release.parent, hub)
+    assert wrong.returncode == 2
+    assert f"give one of its versions, such as {release}" in wrong.stderr
 
 
 def test_a_cut_connection_leaves_no_tag_and_is_continued(release, hub, publish):

@@ -37,7 +37,10 @@ def test_lines_without_a_terminal() -> None:
         assert out.getvalue() == ""
         show(snapshot(tallies(), 10.0, finished=True))
     first, second = out.getvalue().splitlines()
-    assert "busy: 500/1,000, 40.5/s, http_429:7 timeout:2, $1.0000 spent, $2.24 projected" in first
+    assert (
+        "busy: 500/1,000 (100 of an earlier run), 40.5/s, http_429:7 timeout:2, "
+        "$1.0000 spent in this run, $2.24 projected" in first
+    )
     assert second.endswith("paused: the provider refuses model or key")
 
 
@@ -48,7 +51,8 @@ def test_live_lines_and_their_sum_on_a_terminal() -> None:
         show(snapshot(tallies(), 10.0, finished=False))
     assert "projected" in out.getvalue()
     assert "500/1,000" in out.getvalue()
-    assert "all: 500/2,000, $1.0000 spent" in out.getvalue()
+    said = " ".join(out.getvalue().split())
+    assert "all: 500/2,000 (100 of an earlier run), $1.0000 spent in this run" in said
 
 
 def test_words_for_time() -> None:

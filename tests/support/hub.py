@@ -1,4 +1,4 @@
-"""A local stand-in of the dataset hub's HTTP interface: create, upload, commit, tag."""
+"""A local stand-in of the dataset hub's HTTP interface: create, upload, commit, tag, read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, unquote
 
 
 class Hub:
@@ -22,6 +23,8 @@ class Hub:
         self.puts: list[str] = []
         self.tokens: set[str] = set()
         self.cut_after: int | None = None
+        #: Status of every answer; None for the hub's own.
+        self.status: int | None = None
         hub = self
 
         class Handler(_Handler):
@@ -58,17 +61,41 @@ class _Handler(BaseHTTPRequestHandler):
             ]
             self._answer({"branches": branches, "tags": tags, "converts": []})
         elif "/tree/" in self.path:
-            rows = [
-                {"type": "file", "path": path, "oid": "0" * 40, "size": len(hub.objects[oid])}
-                for path, oid in hub.files.items()
-            ]
-            self._answer(rows)
+            self._answer(self._listed())
+        elif "/resolve/" in self.path:
+            self._file()
         else:
             siblings = [{"rfilename": path} for path in hub.files]
             self._answer({"id": repo, "sha": "0" * 40, "siblings": siblings, "private": False})
 
     def do_HEAD(self) -> None:
-        self._answer({}, 404)
+        self._file() if "/resolve/" in self.path else self._answer({}, 404)
+
+    def _held(self) -> dict[str, str]:
+        """Files of the version that is asked for; path to object."""
+        found = re.search(r"/(?:resolve|paths-info|tree)/([^/?]+)", self.path)
+        return self.state.tags.get(unquote(found[1]) if found else "", self.state.files)
+
+    def _listed(self) -> list[dict[str, Any]]:
+        objects = self.state.objects
+        return [
+            {"type": "file", "path": path, "oid": "0" * 40, "size": len(objects[oid])}
+            for path, oid in self._held().items()
+        ]
+
+    def _file(self) -> None:
+        name = unquote(self.path.split("?")[0].split("/resolve/", 1)[1].partition("/")[2])
+        oid = self._held().get(name)
+        if oid is None:
+            self._answer({"error": "no such file"}, 404, {"X-Error-Code": "EntryNotFound"})
+            return
+        data, status, headers = self.state.objects[oid], 200, {"ETag": f'"{oid}"'}
+        if (asked := self.headers.get("Range", "")).startswith("bytes="):
+            first, _, last = asked.removeprefix("bytes=").partition("-")
+            stop = min(int(last) + 1, len(data)) if last else len(data)
+            headers["Content-Range"] = f"bytes {first}-{stop - 1}/{len(data)}"
+            data, status = data[int(first) : stop], 206
+        self._answer(data, status, headers | {"X-Repo-Commit": "0" * 40})
 
     def do_POST(self) -> None:
         hub, body = self.state, self._body()
@@ -101,6 +128,9 @@ class _Handler(BaseHTTPRequestHandler):
                     entry["actions"] = {"upload": {"href": href}}
                 objects.append(entry)
             self._answer({"transfer": "basic", "objects": objects})
+        elif "/paths-info/" in path:
+            wanted = parse_qs(body.decode())["paths"]
+            self._answer([row for row in self._listed() if row["path"] in wanted])
         elif "/commit/" in path:
             for line in body.splitlines():
                 said = json.loads(line)
@@ -149,8 +179,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def _answer(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(status)
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        self.send_response(self.state.status or status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         for name, text in (headers or {}).items():

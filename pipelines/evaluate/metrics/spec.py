@@ -217,6 +217,13 @@ class MetricValue:
     n: int | None = None
 
 
+#: What a metric may need.
+_NEEDS = frozenset(
+    ("costs", "usd", "tokens", "pair", "probabilities", "clock", "picks", "ood", "seeds",
+     "positional", "splits")
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class MetricSpec:
     """One metric, as the registry, the documentation and `evaluate` know it.
@@ -227,9 +234,9 @@ class MetricSpec:
         unit: unit of the value.
         source: paper and the place in it.
         says: the definition in one line.
-        needs: what a release or an evaluation must have beyond labels: `costs`,
-            `usd`, `tokens`, `pair`, `probabilities`, `clock`, `picks`, `ood`,
-            `seeds`, `positional` (of the router). Without it the row is absent.
+        needs: what a release or an evaluation must have beyond labels, of `_NEEDS`
+            (`positional`: of the router), for readers of the list of metrics: where
+            it is absent, `compute` returns None.
         per: `router`: `compute(Routed)`, one row. `measure`: `compute(Swept)`,
             one row `name[measure]` for each cost measure. `family`: computed
             with its family by `evaluate` (`compute` is None).
@@ -248,6 +255,14 @@ class MetricSpec:
     compute: Callable[[Any], MetricValue | None] | None = None
     read_by: str = ""
     default: bool = True
+
+    def __post_init__(self) -> None:
+        if unknown := set(self.needs) - _NEEDS:
+            raise BadInput(
+                f"the metric {self.name!r} needs {', '.join(map(repr, sorted(unknown)))}, which no "
+                "evaluation has",
+                next_step=f"name some of {', '.join(sorted(_NEEDS))} as its 'needs'",
+            )
 
 
 def spec_of(name: str, **details: Any) -> MetricSpec:
@@ -301,6 +316,8 @@ class Routed:
     """One router on the test questions, at any price.
 
     Attributes:
+        data: the questions: `data.test.labels` (n, m) scores, NaN where unknown, `data.test.costs`
+            of each measure (`usd`, `tokens`), `data.price` (m,) mean cost on train.
         scores: (n, m) predicted scores.
         choice: (n,) model asked without regard to cost.
     """

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.metrics import METRICS
 from routeyard.pipelines.evaluate.metrics.selection import penalties
@@ -37,6 +38,12 @@ def test_readme_has_no_row_of_a_metric_that_is_gone() -> None:
     gone = sorted(set(rows) - METRICS.builtin.keys())
     assert not gone, f"take the rows of {', '.join(gone)} out of pipelines/evaluate/README.md"
     assert len(rows) == len(set(rows)), "a metric has two rows in pipelines/evaluate/README.md"
+
+
+def test_a_metric_that_needs_what_no_evaluation_has_is_refused() -> None:
+    with pytest.raises(BadInput, match="needs 'label', which no") as caught:
+        MetricSpec("own", "lower", "share", "own", "says", needs=("costs", "label"))
+    assert "costs" in (caught.value.next_step or "")
 
 
 def awkward(seed: int, n: int, m: int) -> Core:
