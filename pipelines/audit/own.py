@@ -57,7 +57,9 @@ def _rows(file: str, sql: str) -> list[list[Any]]:
                 raise ValueError("expected one SELECT")
             result = connection.sql(statement.query)
             about = "about" if "about" in result.columns else "'answers'"
-            rows = result.filter("row IS NOT NULL").select(f"{about}::VARCHAR, row::BIGINT")
+            if "row" not in result.columns:
+                raise ValueError("expected a column 'row'; found " + ", ".join(result.columns))
+            rows = result.select(f"{about}::VARCHAR AS about, row::BIGINT AS row").distinct()
             return [list(row) for row in rows.order("ALL").fetchall()]
 
 
@@ -119,17 +121,23 @@ def _found(path: Path, sql: str, says: str, answers: Answers) -> Iterator[Found]
     try:
         selected: Sequence[Any] = _WORKER.call(_rows, str(file), sql, limits=limits)
     except (FunctionFailed, LimitExceeded, ProcessEnded) as error:
+        said = str(error).splitlines()[0]
+        columns = ", ".join(answers.table.column_names)
         raise BadInput(
-            f"the check cannot be run: {str(error).splitlines()[0]}", where=str(path),
-            next_step="it is one SELECT over `answers` that gives `row`, without files and network",
+            f"the check cannot be run: {said}", where=str(path),
+            next_step="it is one SELECT over `answers` that gives `row`, without files and network"
+            + (f"; `answers` has the columns row, {columns}" if "column" in said else ""),
         ) from None  # fmt: skip
     for about, group in groupby(selected, key=itemgetter(0)):
-        places = np.array([row for _, row in group], dtype=np.int64)
-        if places.min() < 0 or places.max() >= len(answers):
+        rows = [row for _, row in group]
+        if wrong := [row for row in rows if row is None or not 0 <= row < len(answers)]:
+            found = "no row (NULL)" if None in wrong else f"row {wrong[0]:,}"
             raise BadInput(
-                "the check gives rows that `answers` does not have",
+                f"the check gives rows that `answers` does not have: {found}",
                 where=str(path),
-                next_step="select `row` of `answers` as it is",
+                next_step="select `row` of `answers` as it is; an aggregate or an outer join that "
+                "may have none takes `WHERE row IS NOT NULL`",
             )
+        places = np.array(rows, dtype=np.int64)
         sentence = says.replace("{n}", f"{len(places):,}").replace("{of}", f"{len(answers):,}")
-        yield Found(str(about), sentence, np.unique(places))
+        yield Found(str(about), sentence, places)

@@ -54,6 +54,15 @@ def test_a_check_of_six_lines_finds_its_rows(tmp_path: Path, results: Path, call
     assert "zero_cost: grave; needs cost_usd" in listed
 
 
+def test_a_row_that_a_check_gives_several_times_is_counted_once(
+    tmp_path: Path, results: Path
+) -> None:
+    folder = check(tmp_path / "mine", CHECK.replace("FROM answers", "FROM answers, range(3)"))
+    [finding] = [one for one in audit_path(results, own=own.checks_in(folder)).findings
+                 if one.kind == "dear"]  # fmt: skip
+    assert (finding.count, finding.says) == (3, "3 of 40 answers cost more than a cent")
+
+
 def test_options_for_results_are_refused_beside_others(results: Path, call: Call) -> None:
     folder = check(results.parent / "mine", CHECK)
     for words in (
@@ -82,7 +91,10 @@ def test_a_check_without_its_columns_is_not_run(tmp_path: Path, results: Path) -
         ("SELECT max(hash(range)) AS row FROM range(10_000_000_000_000)", "more time than it may"),
         ("SELECT row FROM answers; DROP VIEW answers", "expected one SELECT"),
         ("SELECT row + 100 AS row FROM answers", "rows that `answers` does not have"),
-        ("SELECT question FROM answers", "cannot be run"),
+        ("SELECT NULL::BIGINT AS row FROM answers", r"does not have: no row \(NULL\)"),
+        ("SELECT max(row) AS row FROM answers WHERE score > 2", r"no row \(NULL\)"),
+        ("SELECT question FROM answers", "expected a column 'row'; found question"),
+        ("SELECT row FROM answers WHERE tokens", 'Referenced column "tokens" not found'),
         ("SELEC row", "syntax error"),
     ],
 )
@@ -95,6 +107,8 @@ def test_a_check_that_does_anything_else_is_stopped(
     with pytest.raises(BadInput, match=says) as caught:
         audit_path(results, own=own.checks_in(folder))
     assert "dear.sql" in str(caught.value.where)
+    assert "`answers`" in str(caught.value.next_step)
+    assert ("the columns row, arm, " in str(caught.value.next_step)) == ("column" in says)
     assert not Path("/tmp/never.csv").exists()
 
 
