@@ -10,12 +10,14 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.extensions.traffic.reading import read_steps
 from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints
 from routeyard.pipelines.common.trajectories import seconds
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.schemas.errors import BadInput
+from routeyard.schemas.statuses import ANSWERLESS
 
 # A selection rule that keeps a deadline: the best score whose late answers stay within a share.
 
@@ -489,7 +491,7 @@ def latency_report(
     """
     if by not in BY or not 0 < share < 1:
         raise BadInput(f"expected one of {', '.join(BY)} and a share between 0 and 1")
-    calls, full = _calls(path, named)
+    calls, full, notes = _calls(path, named)
     if np.isnan(calls.latency).all():
         raise BadInput(
             "no call has a latency",
@@ -498,7 +500,6 @@ def latency_report(
         )
     keys = {"arm": calls.arm, "task": calls.task, "hour": _hours(calls.time)}[by]
     groups = by_group(calls.latency, keys, resamples=resamples)
-    notes = []
     if unknown := int(np.isnan(calls.latency).sum()):
         notes.append(f"{unknown:,} calls have no latency and are left out")
     if limit_s is None:
@@ -521,8 +522,9 @@ def latency_report(
     return LatencyReport(by, groups, promises, rule, notes)
 
 
-def _calls(path: Path, named: str | None) -> tuple[_Calls, bool]:
-    """(calls, whether several arms answered the same question)."""
+def _calls(path: Path, named: str | None) -> tuple[_Calls, bool, list[str]]:
+    """(calls, whether several arms answered the same question, what a reader must know)."""
+    notes: list[str] = []
     if (path / "manifest.json").is_file():
         from routeyard.pipelines.release.reader import open_release
 
@@ -530,7 +532,12 @@ def _calls(path: Path, named: str | None) -> tuple[_Calls, bool]:
             table = release.sql(_SQL)
         full = True
     else:
-        steps = read_steps(path, named=named).steps
+        recorded = read_steps(path, named=named)
+        steps, notes = recorded.steps, list(recorded.doubts)
+        if failed := int(
+            pc.sum(pc.is_in(steps["status"], pa.array(sorted(ANSWERLESS)))).as_py() or 0
+        ):
+            notes.append(f"{failed:,} of the calls failed: their latency counts like any other")
         arms = [a or b for a, b in zip(*(steps.column(n).to_pylist() for n in ("arm", "acted_by")),
                                        strict=True)]  # fmt: skip
         table = pa.table(
@@ -548,7 +555,7 @@ def _calls(path: Path, named: str | None) -> tuple[_Calls, bool]:
     return _Calls(
         names[2], names[1], codes, column("latency_s"), seconds(table, "requested_at"),
         column("score"), column("cost_usd"),
-    ), full  # fmt: skip
+    ), full, notes  # fmt: skip
 
 
 def _hours(time: Floats) -> Array:

@@ -46,6 +46,7 @@ from routeyard.extensions.traffic.replay import (
     trajectories_of,
 )
 from routeyard.pipelines.common.arrays import Bools, Floats, Ints
+from routeyard.pipelines.common.trajectories import ArmPrice
 from routeyard.schemas.errors import BadInput
 
 # What a router would have achieved on a log: estimated, bounded, or unknown.
@@ -265,7 +266,7 @@ def shadow(
         achieved=result,
         check=cache_check(steps, last),
         findings=audit_steps(recorded.steps),
-        cannot=_cannot(recorded, steps, arm, names, result, saving),
+        cannot=_cannot(recorded, steps, arm, names, last, result, saving),
         assumptions=assumptions(steps, names),
         after=after,
         past=past,
@@ -355,7 +356,7 @@ def _shares(
 
 def _cannot(
     recorded: RecordedSteps, steps: Trajectories, arm: Ints, names: tuple[str, ...],
-    outcome: Achieved, saving: Savings,
+    prices: Mapping[str, ArmPrice], outcome: Achieved, saving: Savings,
 ) -> list[str]:  # fmt: skip
     """What the log cannot tell of this router, and why."""
     said = list(recorded.doubts)
@@ -377,6 +378,12 @@ def _cannot(
         )
     if lacking := int(np.isnan(steps.cost).sum()):
         said.append(f"What {lacking:,} of {len(steps):,} calls were billed: the log does not say.")
+    used = {names[k] for k in np.unique([logged, arm]) if k >= 0}
+    if unpriced := sorted(used - prices.keys()):
+        said.append(
+            f"What calls of {', '.join(unpriced)} cost: no price is stated; name a file with "
+            "theirs, --pool pool.yaml."
+        )
     if saving.total.untold:
         said.append(
             f"{saving.total.untold:,} trajectories have no known cost: a price, a token count, or "

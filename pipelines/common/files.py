@@ -15,6 +15,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -76,20 +77,29 @@ def format_of(path: Path, declared: str | None) -> str:
 
 
 def rows(
-    path: Path, declared: str | None = None, *, short_rows: bool = False
+    path: Path,
+    declared: str | None = None,
+    *,
+    short_rows: bool = False,
+    spoilt: list[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Rows of one file as dictionaries, in file order.
 
     Args:
         short_rows: Take rows of a CSV that end early, with None for what they lack.
+        spoilt: Takes the numbers of JSON lines that hold no object; without it they are an error.
 
     Raises:
         SourceError: the file is damaged; says at which line or byte.
     """
     kind = format_of(path, declared)
-    reader = {"parquet": parquet_rows, "csv": _csv, "jsonl": _jsonl}[kind]
+    readers = {
+        "parquet": parquet_rows,
+        "csv": partial(_csv, short_rows=short_rows),
+        "jsonl": partial(_jsonl, spoilt=spoilt),
+    }
     try:
-        yield from _csv(path, short_rows=True) if kind == "csv" and short_rows else reader(path)
+        yield from readers[kind](path)
     except UnicodeDecodeError as error:
         raise SourceError(
             f"{path.name} cannot be read: it is neither UTF-8 nor UTF-16 with a mark ({error})",
@@ -202,18 +212,21 @@ def _encloses(stream: IO[str], path: Path) -> bool:
     return True
 
 
-def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
+def _jsonl(path: Path, spoilt: list[int] | None) -> Iterator[dict[str, Any]]:
     """Objects of JSON lines, or of one JSON document, however it is printed."""
     whole = _document(path)
     if whole is not None:
         yield from whole
         return
     with _open(path) as stream:
-        yield from json_lines(_lines(stream, path), str(path))
+        yield from json_lines(_lines(stream, path), str(path), spoilt)
 
 
-def json_lines(lines: Iterable[str], name: str) -> Iterator[Line]:
+def json_lines(lines: Iterable[str], name: str, spoilt: list[int] | None = None) -> Iterator[Line]:
     """The objects of JSON lines; `name` is where errors say that they are.
+
+    Args:
+        spoilt: Takes the numbers of other lines, instead of an error.
 
     Raises:
         SourceError: a line is not a JSON object; says which.
@@ -228,8 +241,13 @@ def json_lines(lines: Iterable[str], name: str) -> Iterator[Line]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise SourceError(f"line {number} is not JSON: {error}", **how) from error
+            if spoilt is None:
+                raise SourceError(f"line {number} is not JSON: {error}", **how) from error
+            row = None
         if not isinstance(row, dict):
+            if spoilt is not None:
+                spoilt.append(number)
+                continue
             raise SourceError(f"line {number} is not a JSON object", **how)
         result = Line(row)
         result.line = number

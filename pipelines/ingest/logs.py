@@ -64,11 +64,13 @@ class LoggedCall:
 
     Attributes:
         unread: Keys of the record that by their names hold a score, and do not.
+        below_0: Keys of amounts below 0, which are unknown.
     """
 
     def __init__(self, record: dict[str, Any], paths: Paths, where: str) -> None:
         self.record, self.where, self._paths = record, where, paths
         self.unread: list[str] = []
+        self.below_0: list[str] = []
 
     def _found(self, role: str) -> tuple[Any, str]:
         """The first value of a role, None where the record has none; and its key."""
@@ -109,11 +111,23 @@ class LoggedCall:
             units: Unit → how many of it make one.
         """
         for unit, many in units.items():
-            if (value := reading.amount(self.value(f"{role}_{unit}"), self.where)) is not None:
+            if (value := self._at_least_0(*self._found(f"{role}_{unit}"))) is not None:
                 return value / many
         found, key = self._found(role)
-        value, by = reading.amount(found, self.where), factor(key, role)
+        value, by = self._at_least_0(found, key), factor(key, role)
         return value if value is None or by == 1 else value / (1 / by)
+
+    def _at_least_0(self, value: Any, key: str) -> float | None:
+        """Below 0, as logs write what they do not know, it is unknown."""
+        result = reading.number(value, self.where)
+        if result is not None and result < 0:
+            self.below_0.append(key)
+            return None
+        return reading.amount(value, f"{self.where}, {key}")
+
+
+#: Roles that only a call has, beside its tokens.
+_CALLED = ("cost", "cost_cents", "latency", "latency_ms", "status")
 
 
 class LogFormat(NamedTuple):
@@ -161,6 +175,20 @@ class LogFormats:
                 return item
         return None
 
+    def like(self, record: Mapping[str, Any], names: Sequence[str]) -> LogFormat | None:
+        """The first of these formats of which the record is a call that states no tokens.
+
+        It names a model, and what it cost, how long it took or how it ended.
+        """
+        for name in names:
+            spec = self._specs.get(name) or LogFormats(self.guessed)._specs["named"]
+            item = _format(name, spec, tuple(record))
+            found = {role: any(_at(record, keys) is not None for keys in item.paths.get(role, ()))
+                     for role in ("arm", *_CALLED)}  # fmt: skip
+            if found.pop("arm") and any(found.values()):
+                return item
+        return None
+
     def _whole(self, spec: Paths) -> Paths:
         """Role → paths of a format: those that a person names, else its own and then the plain."""
         plain = {role: paths for role, paths in FORMATS["plain"].items() if role != "needs"}
@@ -179,13 +207,15 @@ class LogFormats:
         if not specs and not self.named and (guess := guessed_roles(keys)):
             self.guessed |= guess
             specs["guessed"] = LogFormats(guess)._specs["named"]
-        formats = []
-        for name, spec in specs.items():
-            paths = {r: [p for p in listed if p[0] in keys] for r, listed in spec.items()}
-            read = {path[0] for listed in paths.values() for path in listed}
-            unread = tuple(key for key in keys if key not in read)
-            formats.append(LogFormat(name, spec["needs"], paths, unread))
-        return formats
+        return [_format(name, spec, keys) for name, spec in specs.items()]
+
+
+def _format(name: str, spec: Paths, keys: tuple[str, ...]) -> LogFormat:
+    """What of a format records with these keys can have."""
+    paths = {r: [p for p in listed if p[0] in keys] for r, listed in spec.items()}
+    read = {path[0] for listed in paths.values() for path in listed}
+    unread = tuple(key for key in keys if key not in read)
+    return LogFormat(name, spec["needs"], paths, unread)
 
 
 def guessed_roles(keys: Sequence[str]) -> dict[str, str]:
@@ -235,13 +265,14 @@ def row_of(call: LoggedCall, *, prompts: bool = False) -> dict[str, Any]:
         prompts: Keep what the user asked, as far as the record holds it.
     """
     tokens = _tokens(call)
-    # 0 beside tokens is a missing price.
-    cost = reading.spent(call.amount("cost", cents=100), tokens["prompt_tokens"], call.where)
+    failed, cost = status_of(call.value("status")) in ANSWERLESS, call.amount("cost", cents=100)
+    if not failed:  # 0 beside tokens is a missing price, but for a call that nobody bills
+        cost = reading.spent(cost, tokens["prompt_tokens"], call.where)
     served, asked, finish = (call.value(name) for name in ("served_model", "arm", "finish"))
     tools = call.opened("tools", list)
     return reading.step(
         _identity(call), call.count("step"), str(served or asked or "unknown"),
-        finish in ("tool_calls", "tool_use"), failed=status_of(call.value("status")) in ANSWERLESS,
+        finish in ("tool_calls", "tool_use"), failed=failed,
         **tokens,
         served_model=None if served is None else str(served),
         cost_usd=cost,
@@ -333,6 +364,8 @@ class Log:
         formats: Format → number of its records.
         left_out: Reason → number of records that were not taken.
         doubts: What a reader must know, one sentence each.
+        without_tokens: Calls that state no tokens, such as failed ones.
+        below_0: Key → amounts below 0, which are unknown.
         unread: Keys of records that hold something, and that their format does not read.
         prompts: What the user asked first in the call of each step; None where it is not kept.
     """
@@ -342,6 +375,8 @@ class Log:
     formats: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     doubts: list[str] = field(default_factory=list)
+    without_tokens: int = 0
+    below_0: Counter[str] = field(default_factory=Counter)
     unread: set[str] = field(default_factory=set)
 
 
@@ -358,18 +393,15 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
     log, known = Log(STEPS.empty()), LogFormats(parse_map(named, [*ROLES]))
     parts: list[pa.Table] = []
     rows: list[dict[str, Any]] = []
-    seen: dict[str, Any] = {}
-    for where, record in _records(path):
-        form = known.of(record)
-        if form is None:
-            seen = seen or record
-            log.left_out["records of no listed format"] += 1
-            continue
+    others: list[tuple[str, dict[str, Any]]] = []
+
+    def take(form: LogFormat, where: str, record: dict[str, Any]) -> None:
         log.formats[form.name] += 1
         log.unread.update(key for key in form.unread if record[key])
         call = LoggedCall(record, form.paths, where)
         rows.append(row_of(call, prompts=prompts))
         log.unread.update(call.unread)
+        log.below_0.update(call.below_0)
         if call.unread and "score" in known.named:
             raise SourceError(
                 f"{call.unread[0]!r} holds {str(call.value('score'))[:60]}, which is no score",
@@ -379,12 +411,26 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
             )
         if len(rows) == _TOGETHER:
             parts.append(pa.Table.from_pylist(rows, _SCHEMA))
-            rows = []
+            rows.clear()
+
+    for where, record in _records(path, log):
+        if (form := known.of(record)) is None:
+            others.append((where, record))
+        else:
+            take(form, where, record)
+    forms = sorted(log.formats, key=lambda name: (-log.formats[name], name))
+    for where, record in others:
+        if (form := known.like(record, forms)) is None:
+            log.left_out["records of no listed format"] += 1
+        else:
+            log.without_tokens += 1
+            take(form, where, record)
     parts += [pa.Table.from_pylist(rows, _SCHEMA)] if rows else []
     if not parts:
+        first: dict[str, Any] = others[0][1] if others else {}
         raise SourceError(
             "no record is of a listed format",
-            where=f"{path}; keys of the first record: {', '.join(list(seen)[:_SHOWN])}",
+            where=f"{path}; keys of the first record: {', '.join([*first][:_SHOWN])}",
             next_step="say which key is what: --map arm=KEY,session=KEY,time=KEY,usage=KEY (or "
             "prompt_tokens=KEY,completion_tokens=KEY),cost=KEY,latency=KEY; listed are "
             + ", ".join(TITLES.values()),
@@ -396,6 +442,12 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
     if unread := sorted(log.unread):
         more = f" and {len(unread) - _SHOWN:,} more" if len(unread) > _SHOWN else ""
         log.doubts.append(f"keys that were not read: {', '.join(unread[:_SHOWN])}{more}")
+    log.doubts += [
+        f"{count:,} values of {key} are below 0: they are taken as unknown"
+        for key, count in sorted(log.below_0.items())
+    ]
+    if log.without_tokens:
+        log.doubts.append(f"{log.without_tokens:,} calls state no tokens, which are unknown")
     if batch := log.formats["batch"]:
         log.doubts.append(
             f"{batch:,} calls are of a batch, which most providers bill at half the price: list "
@@ -404,13 +456,21 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
     return log
 
 
-def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Records of the files: rows, or those in a list below `data` or `logs`."""
+def _records(path: Path, log: Log) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Records of the files: rows, or those in a list below `data` or `logs`.
+
+    Lines that hold no object, such as the last one of a log that was cut off, are left out.
+    """
     paths = reading.found_files(path, _FILES, "calls as JSON lines, JSON, CSV or Parquet")
     for item in paths:
-        records = (record for row in files.rows(item) for record in _inside(row))
+        spoilt: list[int] = []
+        records = (record for row in files.rows(item, spoilt=spoilt) for record in _inside(row))
         for number, record in enumerate(records, 1):
-            yield f"{item.name}, record {number}", record
+            line = f"line {record.line}" if isinstance(record, files.Line) else f"record {number}"
+            yield f"{item.name}, {line}", record
+        if spoilt:
+            lines = ", ".join(map(str, spoilt[:_SHOWN])) + (" …" if len(spoilt) > _SHOWN else "")
+            log.left_out[f"lines of {item.name} that are no JSON object: {lines}"] = len(spoilt)
 
 
 def _inside(row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from huggingface_hub.errors import HfHubHTTPError
 
+from routeyard.datacards.publish import _refused
 from tests.support.hub import Hub
 
 TOKEN = "hf_" + "secret" * 5
@@ -140,16 +143,19 @@ def test_a_published_release_is_read_at_its_address(release, hub, publish):
     assert "there is no manifest.json at that address" in lost.stderr
 
 
-@pytest.mark.parametrize(
-    ("status", "step"),
-    [(503, "wait until the hub is well again"), (403, "set HF_TOKEN"), (400, "what it names")],
-)
-def test_what_to_do_where_the_hub_answers_with_an_error(release, hub, publish, status, step):
-    hub.status = status
+def test_what_to_do_while_the_hub_is_unwell(release, hub, publish):
+    hub.status = 503
     failed = publish(release, hub)
     assert failed.returncode == 1
-    assert step in failed.stderr.split("next:")[1]
-    assert ("HF_TOKEN" in failed.stderr) == (status == 403)
+    assert "wait until the hub is well again" in failed.stderr.split("next:")[1]
+    assert "HF_TOKEN" not in failed.stderr
+
+
+@pytest.mark.parametrize(("status", "step"), [(403, "set HF_TOKEN"), (400, "what it names")])
+def test_what_to_do_where_the_hub_refuses(status, step):
+    asked = httpx.Request("POST", "https://hub.example")
+    refused = HfHubHTTPError("refused", response=httpx.Response(status, request=asked))
+    assert step in (_refused(refused, "https://hub.example", lost=False).next_step or "")
 
 
 @pytest.mark.parametrize("to", ["hub:tiny", "hub:", "hub:a/b/c"])

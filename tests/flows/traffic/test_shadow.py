@@ -50,6 +50,14 @@ def log(path: Path, n: int = 400, *, logged: bool = True, outcomes: bool = True)
     return path
 
 
+def test_arms_without_a_price_are_named(tmp_path: Path) -> None:
+    logs, prices = log(tmp_path / "log.jsonl"), pool(tmp_path / "pool.json", small=1.0)
+    found = shadow(logs, ["always:small"], pools=[prices], resamples=50)
+    [said] = [line for line in found.cannot if "no price is stated" in line]
+    assert said.startswith("What calls of large cost: ")
+    assert "--pool" in said
+
+
 def test_cost_and_outcomes_with_propensities(tmp_path: Path) -> None:
     logs, prices = log(tmp_path / "log.jsonl"), pool(tmp_path / "pool.json", **PRICES)
     found = shadow(logs, ["always:small"], pools=[prices], resamples=300)

@@ -110,6 +110,45 @@ def test_formats_of_gateways(tmp_path: Path) -> None:
     assert (other["cache_read_tokens"], other["reasoning_tokens"]) == (0, 2)
 
 
+@pytest.mark.parametrize("place", [0, 3])
+def test_calls_without_tokens_are_calls(tmp_path: Path, place: int) -> None:
+    # As a gateway logs what failed, at whatever place in the log.
+    failed = {"id": "f", "session_id": "s2", "timestamp": "2026-11-01T10:00:09Z", "status": 500,
+              "latency_ms": 900, "request": {"model": "m"}, "cost": 0.0}  # fmt: skip
+    records = [call(0), call(1), call(2)]
+    records.insert(place, failed)
+    records += [{"event": "health", "status": 200}, {"request": {"model": "m"}}]
+    log = read_log(written(tmp_path / "log.jsonl", *records))
+    assert log.steps.num_rows == 4
+    [one] = [r for r in log.steps.to_pylist() if r["query_id"] == "s2"]
+    assert (one["status"], one["prompt_tokens"], one["latency_s"]) == ("error", None, 0.9)
+    # Nobody is billed for it; 0 beside tokens of an answer is a missing price.
+    assert one["cost_usd"] == 0.0
+    assert "1 calls state no tokens, which are unknown" in log.doubts
+    assert dict(log.left_out) == {"records of no listed format": 2}
+
+
+def test_lines_that_are_cut_and_amounts_below_0_are_told(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.jsonl", call(0), call(1, latency_ms=-1, cost=-0.5), call(2))
+    first, second, third = path.read_text().splitlines()
+    path.write_text(f"{first}\nnull\n{second}\n[1]\n{third}\n{first[:50]}")
+    log = read_log(path)
+    assert dict(log.left_out) == {"lines of log.jsonl that are no JSON object: 2, 4, 6": 3}
+    rows = log.steps.to_pylist()
+    assert [(r["latency_s"], r["cost_usd"]) for r in rows] == [
+        (1.5, None),
+        (None, None),
+        (1.5, None),
+    ]
+    assert log.doubts == [
+        "1 values of cost are below 0: they are taken as unknown",
+        "1 values of latency_ms are below 0: they are taken as unknown",
+    ]
+    path.write_text("{\n")
+    with pytest.raises(SourceError, match="no record is of a listed format"):
+        read_log(path)
+
+
 def test_surprises_are_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no record is of a listed format"):
         read_log(written(tmp_path / "log.jsonl", {"a": 1}))
