@@ -48,11 +48,13 @@ SELECT query_no, count(score)::INTEGER AS judged, coalesce(sum(score), 0) AS tot
        coalesce(bool_or(score > 0 AND score < 1), false) AS graded
 FROM stored WHERE n_samples IS NOT NULL GROUP BY query_no ORDER BY query_no
 
--- Of equal costs the first model's counts.
+-- Of equal costs the first model's counts. Unsure: another right answer of unknown cost may be cheaper.
 -- name: cheapest
-SELECT model_no, count(*) AS queries, sum(cost_usd) AS cost_usd
-FROM stored JOIN (SELECT query_no, min((cost_usd, model_no)) AS best FROM stored
-                  WHERE correct AND cost_usd IS NOT NULL GROUP BY query_no) USING (query_no)
+SELECT model_no, count(*) AS queries, sum(cost_usd) AS cost_usd,
+       count(*) FILTER (unsure) AS unsure
+FROM stored JOIN (SELECT query_no, bool_or(cost_usd IS NULL) AS unsure,
+                         min((cost_usd, model_no)) FILTER (cost_usd IS NOT NULL) AS best
+                  FROM stored WHERE correct GROUP BY query_no) USING (query_no)
 WHERE model_no = best[2] GROUP BY model_no ORDER BY model_no
 
 -- Tasks come in the order of their first questions.

@@ -86,9 +86,9 @@ SELECT query_id, task, judged::BIGINT AS judged, left(question, 60) AS question
 FROM missed JOIN numbered.queries USING (query_no) ORDER BY judged DESC, query_id
 
 -- name: cheapest_correct
--- asks: which model is the cheapest correct one, and how often
+-- asks: which model is the cheapest correct one, and how often (unsure: a right answer of unknown cost may be cheaper)
 -- takes: nothing
-SELECT model_id, queries, cost_usd / queries AS mean_cost_usd
+SELECT model_id, queries, unsure, cost_usd / queries AS mean_cost_usd
 FROM numbered.cheapest JOIN numbered.models USING (model_no)
 ORDER BY queries DESC, model_id
 

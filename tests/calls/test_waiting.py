@@ -134,9 +134,10 @@ def test_who_is_not_asked_any_more_leaves_no_trace(tmp_path: Path, end: str) -> 
         if end == "stopped at a rate":
             worker.provider.hold(20.0)
         call = asyncio.ensure_future(worker.send(REQUEST))
-        while not ledger.charged("b"):
+        while not (worker.tally.in_flight and (worker.provider.window._waiting or "rate" in end)):
             await asyncio.sleep(0.005)
         await asyncio.sleep(0.02)
+        assert ledger.charged("b") == {}  # what waits for a place holds no money
         worker.pause("failed") if end == "paused" else run.stop("interrupted")
         if end == "stopped at a rate":
             await asyncio.wait_for(call, 1)  # it does not wait the 20 s

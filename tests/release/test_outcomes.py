@@ -119,8 +119,9 @@ def test_summaries_are_sums_of_the_outcomes(write, tables):
     # the same, with its lead over the mean of each question, and the sum of the best scores
     mean = 0.25 / 3
     assert rows("leads")[1] == (0, "odd", pytest.approx(0.25 - mean + 2 / 3 + 0.5), 2.25)
-    # model, questions on which it is the cheapest right one, their cost
-    assert rows("cheapest") == [(0, 2, pytest.approx(6e-5)), (1, 2, pytest.approx(4e-5))]
+    # model, questions on which it is the cheapest right one, their cost; and how many of them have
+    # another right answer of unknown cost
+    assert rows("cheapest") == [(0, 2, pytest.approx(6e-5), 0), (1, 2, pytest.approx(4e-5), 0)]
     # word 0 of each model: judged and solved questions whose scores are 0 or 1, question 0 lowest
     assert rows("bits")[0] == (0, 0, 0b111001, 0b111001)
 

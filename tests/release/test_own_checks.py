@@ -221,6 +221,25 @@ def test_checks_that_a_release_changed_are_found(release: Path) -> None:
     assert "its macro 'main.hardest' is not what a release defines" in said
 
 
+@pytest.mark.parametrize(
+    ("statement", "check"),
+    [
+        ("UPDATE numbered.per_model SET cost_usd = cost_usd / 10", "sums_per_model_agree"),
+        ("UPDATE numbered.per_model SET correct = correct + 9", "sums_per_model_agree"),
+        ("UPDATE numbered.metered SET known_cost_usd = known_cost_usd / 10",
+         "sums_per_model_agree"),
+        ("UPDATE numbered.cheapest SET queries = queries + 9", "sums_per_model_agree"),
+        ("UPDATE numbered.splits SET split = CASE split WHEN 'train' THEN 'test' ELSE 'train' END",
+         "card_splits"),
+    ],
+)  # fmt: skip
+def test_sums_of_a_database_contradict_each_other(
+    release: Path, statement: str, check: str
+) -> None:
+    database(statement)(release)
+    assert check in {one.rpartition(": ")[2] for one in shown(release)}
+
+
 def test_figures_that_a_database_states_otherwise_are_found(release: Path) -> None:
     statements = "UPDATE stated.counts SET n = 7 WHERE name = 'labels'", "DELETE FROM stated.card"
     database(*statements)(release)

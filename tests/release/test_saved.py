@@ -46,12 +46,13 @@ PLAIN = {
                    CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd
             FROM responses GROUP BY ALL
         ), cheapest AS (
-            SELECT query_id, min((cost_usd, model_id)) AS best
-            FROM labels JOIN costs USING (query_id, model_id)
-            WHERE correct AND cost_usd IS NOT NULL GROUP BY query_id
+            SELECT query_id, min((cost_usd, model_id)) FILTER (cost_usd IS NOT NULL) AS best,
+                   count(*) > count(cost_usd) AS unsure
+            FROM labels JOIN costs USING (query_id, model_id) WHERE correct GROUP BY query_id
         )
-        SELECT best[2] AS model_id, count(*) AS queries, avg(best[1]) AS mean_cost_usd
-        FROM cheapest GROUP BY ALL ORDER BY queries DESC, model_id""",
+        SELECT best[2] AS model_id, count(*) AS queries, count(*) FILTER (unsure) AS unsure,
+               avg(best[1]) AS mean_cost_usd
+        FROM cheapest WHERE best IS NOT NULL GROUP BY ALL ORDER BY queries DESC, model_id""",
     "cost_of": """
         WITH costs AS (
             SELECT query_id, model_id,

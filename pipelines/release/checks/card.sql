@@ -15,6 +15,17 @@ SELECT line, says AS found, format('{} {:,}', words, n) AS expected
 FROM stated.card JOIN held ON starts_with(says, '| ' || words || ' | ')
 WHERE NOT contains(says, '%') AND try_cast(replace(figures[1], ',', '') AS BIGINT) IS DISTINCT FROM n
 
+-- name: card_splits
+-- kind: consistent
+-- says: questions per split in the card are those of the splits
+-- severity: error
+-- needs: splits
+-- key: line
+WITH held AS (SELECT scheme, split, count(*) AS n FROM splits GROUP BY ALL)
+SELECT line, says AS found, format('{:,} queries', n) AS expected
+FROM stated.card JOIN held ON starts_with(says, format('- Split {}, {}: ', scheme, split))
+WHERE NOT ends_with(says, format(': {:,} queries.', n))
+
 -- name: card_accuracies
 -- kind: consistent
 -- says: accuracies in the card are those of the labels

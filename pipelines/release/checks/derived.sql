@@ -152,6 +152,29 @@ FROM fresh f FULL JOIN numbered.per_model s USING (model_no)
 WHERE s.answered IS DISTINCT FROM f.answered OR s.correct IS DISTINCT FROM f.correct OR s.priced IS DISTINCT FROM f.priced
    OR abs(s.cost_usd - f.usd) > 1e-9 * greatest(f.usd, 1)
 
+-- name: sums_per_model_agree
+-- kind: proved
+-- says: right answers and costs per model do not contradict the labels, nor sums of pairs, of responses and of the cheapest
+-- severity: error
+-- needs: labels
+-- key: model_no
+WITH judged AS (SELECT model_no, count(*) FILTER (correct) AS correct FROM numbered.labels GROUP BY model_no),
+solved AS (SELECT count(*) AS n FROM numbered.per_query WHERE solved_by > 0),
+facts AS (
+    SELECT p.model_no, p.correct, j.correct AS labelled, p.cost_usd, coalesce(m.known_cost_usd, 0) AS known,
+           coalesce(c.queries, 0) AS leads, coalesce(c.cost_usd, 0) AS led,
+           1e-9 * greatest(p.cost_usd, m.known_cost_usd, 1) AS near,
+           p.priced = p.answered AND m.priced = m.responses AND m.responses = p.answered AS whole,
+           sum(coalesce(c.queries, 0)) OVER () AS all_leads
+    FROM numbered.per_model p LEFT JOIN judged j USING (model_no) LEFT JOIN numbered.metered m USING (model_no)
+    LEFT JOIN numbered.cheapest c USING (model_no)
+)
+SELECT model_no, format('{} right, {} the cheapest, for {} USD; {} USD in all', correct, leads, led, cost_usd) AS found,
+       format('at most {} right and {} USD; {} questions with a right answer', labelled, known, n) AS expected
+FROM facts, solved
+WHERE correct > coalesce(labelled, 0) OR leads > correct OR led > cost_usd + near OR cost_usd > known + near
+   OR (whole AND cost_usd < known - near) OR all_leads > n
+
 -- name: cheapest_add_up
 -- kind: proved
 -- says: the cheapest right answers are those of the outcomes
@@ -159,15 +182,15 @@ WHERE s.answered IS DISTINCT FROM f.answered OR s.correct IS DISTINCT FROM f.cor
 -- needs: outcomes
 -- key: model_no
 WITH fresh AS (
-    SELECT model_no, count(*) AS queries, sum(cost_usd) AS usd
-    FROM (SELECT query_no, min((cost_usd, model_no)) AS best FROM outcomes
-          WHERE correct AND cost_usd IS NOT NULL GROUP BY query_no)
+    SELECT model_no, count(*) AS queries, sum(cost_usd) AS usd, count(*) FILTER (unsure) AS unsure
+    FROM (SELECT query_no, min((cost_usd, model_no)) FILTER (cost_usd IS NOT NULL) AS best,
+                 bool_or(cost_usd IS NULL) AS unsure FROM outcomes WHERE correct GROUP BY query_no)
     JOIN outcomes USING (query_no) WHERE model_no = best[2] GROUP BY model_no
 )
-SELECT model_no, format('{} questions, cost_usd {}', s.queries, s.cost_usd) AS found,
-       format('{} questions, cost_usd {}', f.queries, f.usd) AS expected
+SELECT model_no, format('{} questions, {} unsure, cost_usd {}', s.queries, s.unsure, s.cost_usd) AS found,
+       format('{} questions, {} unsure, cost_usd {}', f.queries, f.unsure, f.usd) AS expected
 FROM fresh f FULL JOIN numbered.cheapest s USING (model_no)
-WHERE s.queries IS DISTINCT FROM f.queries OR abs(s.cost_usd - f.usd) > 1e-9 * greatest(f.usd, 1)
+WHERE s.queries IS DISTINCT FROM f.queries OR s.unsure IS DISTINCT FROM f.unsure OR abs(s.cost_usd - f.usd) > 1e-9 * greatest(f.usd, 1)
 
 -- name: responses_add_up
 -- kind: proved
