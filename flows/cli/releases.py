@@ -125,12 +125,13 @@ def verify_command(
     """
     from routeyard.flows.publish import check_release
     from routeyard.pipelines.common.errors import GateFailed
-    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.manifest import read_manifest, releases_in
     from routeyard.pipelines.release.storage import is_url
     from routeyard.pipelines.verify.evidence import KINDS
 
-    if not is_url(release) and not Path(release).is_dir():
-        read_manifest(Path(release))
+    path = Path(release)
+    if not is_url(release) and (not path.is_dir() or releases_in(path)):
+        read_manifest(path)
     result = check_release(release, signer=signer, full=full, images=images)
     lists: dict[str, list[Any]] = {str(kind): list(getattr(result, kind)) for kind in KINDS}
     data: dict[str, Any] = {"holds": not result.findings, "findings": result.findings, **lists}

@@ -197,6 +197,13 @@ SIGNATURE = f"{MANIFEST}.sig"
 _MOST = 256 * 1024 * 1024
 
 
+def releases_in(folder: Path) -> list[Path]:
+    """Releases below a folder of releases, or of versions of one."""
+    return sorted(
+        path.parent for deep in ("*", "*/*") for path in folder.glob(f"{deep}/{MANIFEST}")
+    )
+
+
 def read_manifest(release: Path) -> Manifest:
     """The manifest of a release folder.
 
@@ -214,8 +221,8 @@ def read_manifest(release: Path) -> Manifest:
         raise SourceError(
             f"{release} is not a release: it has no {MANIFEST}",
             where=str(path),
-            next_step=f"give one of its versions, such as {inside[-1].parent}"
-            if (inside := sorted(release.glob(f"*/{MANIFEST}")))
+            next_step=f"give one of those in it, such as {inside[-1]}"
+            if (inside := releases_in(release))
             else "give the folder releases/<name>/<version>",
         ) from error
     except (OSError, UnicodeDecodeError) as error:

@@ -212,7 +212,9 @@ def storage_errors(url: str) -> Iterator[None]:
             f"the storage cannot be used: {type(error).__name__}: {str(error)[:300]}",
             where=url,
             next_step="repeat the command: files already copied are kept; credentials are "
-            "read from the environment, as the storage's package says",
+            "read from the environment, as the storage's package says"
+            if is_url(url)
+            else "name a folder that can be made and written",
         ) from error
 
 

@@ -169,7 +169,12 @@ def test_a_target_that_names_no_dataset(release, hub, publish, to):
 def test_a_folder_of_versions_is_no_release(release, hub, publish):
     wrong = publish(release.parent, hub)
     assert wrong.returncode == 2
-    assert f"give one of its versions, such as {release}" in wrong.stderr
+    assert f"give one of those in it, such as {release}" in wrong.stderr
+    assert publish(release.parents[1], hub, command="verify").stderr.endswith(wrong.stderr[-80:])
+    file = release.parents[2] / "a file"
+    file.touch()
+    said = publish(release, hub, to=str(file / "below")).stderr
+    assert "name a folder that can be made" in said
 
 
 def test_a_cut_connection_leaves_no_tag_and_is_continued(release, hub, publish):
