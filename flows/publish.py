@@ -103,7 +103,9 @@ def check_release(
         proof = _verified(folder, full=full, signer=signer, images=images)
         lists: dict[str, Any] = {kind: proof.of(kind) for kind in KINDS}
         if proof.findings:
-            return ReleaseCheck(proof.findings, **lists)
+            # What a table holds comes before how its file is written.
+            findings = sorted(proof.findings, key=lambda finding: finding.check == "statistics")
+            return ReleaseCheck(findings, **lists)
         manifest = read_manifest(folder)
         return ReleaseCheck(
             (), manifest.name, manifest.version, len(manifest.files) + 3, len(manifest.tables),

@@ -181,7 +181,7 @@ CHECKS = {
     "unwritten": "steps that read more tokens from the cache than any earlier prompt of their arm",
     "backwards": "steps that were sent before the step they follow",
     "outcomes": "trajectories with more than one outcome",
-    "repeated": "calls that repeat another one in time, arm and every count",
+    "repeated": "calls that repeat another one in time, arm and every count (all are counted)",
 }
 SHOWN = 5
 

@@ -120,7 +120,7 @@ WITH unpriced AS (
 ), causes AS (
     SELECT model_id, coalesce(bool_or(cache_read_tokens > 0 AND price_cache_read IS NULL), false) AS read,
            coalesce(bool_or(cache_write_tokens > 0 AND price_cache_write IS NULL), false) AS written,
-           CASE WHEN NOT any_value(priced) THEN 'the model has no price'
+           CASE WHEN NOT any_value(priced) THEN 'they state none and the model has no price'
                 WHEN read AND written THEN 'the model has no price_cache_read and no price_cache_write'
                 WHEN read THEN 'the model has no price_cache_read'
                 WHEN written THEN 'the model has no price_cache_write'

@@ -166,7 +166,7 @@ JOIN numbered.models other ON other.model_no = b,
 ORDER BY gain DESC, model_a, model_b LIMIT 20
 
 -- name: tokens
--- asks: tokens, cost and latency per model, over what was metered
+-- asks: per model, of what was metered: mean tokens of an answer, sum of known costs, median latency
 -- takes: nothing
 SELECT model_id, responses, prompt_tokens, completion_tokens, known_cost_usd,
        priced, median_latency_s

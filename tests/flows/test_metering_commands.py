@@ -278,7 +278,7 @@ def test_a_workspace_of_recorded_answers_is_audited_without_a_ledger(
     # `recipe check` counts them too, and what to do is not what is done already.
     assert run(["recipe", "check", str(recipe)]) == 2
     shown = capsys.readouterr().out
-    assert "as the model has no price (limit 0%) (hasty 11; first" in shown
+    assert "as they state none and the model has no price (limit 0%) (hasty 11; first" in shown
     assert (
         "as their tokens are not known (limit 0%) (careful 1; first answers.jsonl, line 9)" in shown
     )
