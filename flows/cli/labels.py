@@ -194,8 +194,11 @@ def _audit_lines(page: AuditPage, show: int) -> Iterator[str]:
     if not page.findings:
         yield "nothing was found"
     if page.not_checked:
-        lacking = ", ".join(f"{name} ({column})" for name, column in page.not_checked.items())
-        yield f"not checked, as the source lacks a column: {lacking}"
+        lacking: defaultdict[str, list[str]] = defaultdict(list)
+        for name, column in page.not_checked.items():
+            lacking[column].append(name)
+        yield "not checked, as the source lacks a column"
+        yield from (f"  {column}: {', '.join(names)}" for column, names in lacking.items())
 
 
 def _row(row: dict[str, object]) -> str:
