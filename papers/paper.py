@@ -17,7 +17,7 @@ from routeyard.schemas.errors import BadInput
 
 # A value as a paper prints it, and whether ours equals it.
 
-Verdict = Literal["equal", "differs", "cannot be computed"]
+Verdict = Literal["equal", "differs", "not comparable"]
 
 #: Shown where the paper prints nothing.
 NOTHING = "–"
@@ -71,7 +71,7 @@ def verdict(printed: PrintedValue, cell: StudyCell | None, own: bool) -> Verdict
     interval. On other data than the paper's the paper's cell is not computed, whatever the value.
     """
     if cell is None or cell.value is None or not own:
-        return "cannot be computed"
+        return "not comparable"
     # A digit of room for binary fractions: 0.6838 is no float.
     if abs(cell.value - printed.value) <= printed.within * (1 + 1e-9):
         return "equal"

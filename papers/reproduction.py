@@ -1,7 +1,7 @@
 """A paper's tables and figures computed on releases, each value beside the printed one.
 
 A cell is `equal` or `differs` only where the release holds the paper's own data. On another one
-the same code gives a value, which is shown, and the paper's cell stays `cannot be computed`, with
+the same code gives a value, which is shown, and the paper's cell stays `not comparable`, with
 what is missing.
 """
 
@@ -188,7 +188,7 @@ class ReproducedCell:
         value, low, high: Ours with its 95 % interval; shares for percentages. None where the
             cell cannot be computed at all.
         on: Release or recipe that it was computed on.
-        verdict: `equal`, `differs` or `cannot be computed`.
+        verdict: `equal`, `differs` or `not comparable`.
         reason: What is missing, or what was computed in its place.
     """
 
@@ -410,7 +410,7 @@ class Studies:
     def derived(self, printed: PrintedCell, row: Sequence[ReproducedCell]) -> ReproducedCell:
         """The mean over the other columns of a row; of the same verdict where one is missing."""
         known = [cell.value for cell in row if cell.value is not None]
-        lacks = [cell for cell in row if cell.verdict == "cannot be computed"]
+        lacks = [cell for cell in row if cell.verdict == "not comparable"]
         ours = None
         if known and len(known) == len(row):
             ours = StudyCell(printed.row, printed.column, float(np.mean(known)))
@@ -475,7 +475,7 @@ def reproduction(
 
 # How many of a paper's values are printed, computed, equal, different, not to be had, and why.
 
-VERDICTS: Sequence[Verdict] = ("equal", "differs", "cannot be computed")
+VERDICTS: Sequence[Verdict] = ("equal", "differs", "not comparable")
 #: Headings of the counts, in order.
 COUNTS = ("printed", "computed", *VERDICTS)
 
@@ -483,16 +483,16 @@ COUNTS = ("printed", "computed", *VERDICTS)
 def tally(result: Reproduction) -> list[dict[str, Any]]:
     """Each table and figure, then `in all`: item, title, the counts, and the reasons.
 
-    `differs because` and `cannot because` are lists of `reason`, `cells`, most cells first.
+    `differs because` and `not because` are lists of `reason`, `cells`, most cells first.
     `computed` counts every value, also on other data than the paper's, whose cell stays
-    `cannot be computed`. A figure prints no values; `drawn` says whether it was computed.
+    `not comparable`. A figure prints no values; `drawn` says whether it was computed.
     """
 
     def row(name: str, title: str, drawn: bool, cells: Sequence[ReproducedCell]) -> dict[str, Any]:
         return {
             "item": name, "title": title, "drawn": drawn, **_counts(cells),
             "differs because": _reasons(cells, "differs"),
-            "cannot because": _reasons(cells, "cannot be computed"),
+            "not because": _reasons(cells, "not comparable"),
         }  # fmt: skip
 
     cells = result.cells
@@ -1003,7 +1003,7 @@ def said(result: Reproduction, out: Path) -> Iterator[str]:
         yield f"{name:<20} {count}"
     missing: dict[str, int] = {}
     for cell in result.cells:
-        if cell.verdict == "cannot be computed":
+        if cell.verdict == "not comparable":
             missing[cell.reason] = missing.get(cell.reason, 0) + 1
     for reason, count in sorted(missing.items(), key=lambda item: -item[1])[:20]:
         yield f"  {count} cells: {reason}"

@@ -200,7 +200,7 @@ SIGNS = {
 #: Colour besides: the page's style of a right and of a wrong answer.
 _STYLES = {"=": "right", "≠": "wrong"}
 _WORDS = {"=": "equal", "≠": "differs", "~": "other data", "?": "not here"}
-HEAD = ("printed", "computed", "equal", "differs", "cannot be computed")
+HEAD = ("printed", "computed", "equal", "differs", "not comparable")
 
 
 class ShownCell(NamedTuple):

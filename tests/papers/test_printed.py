@@ -1,4 +1,4 @@
-"""Printed values keep their digits; equal, differs and cannot be computed are told apart."""
+"""Printed values keep their digits; equal, differs and not comparable are told apart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_nothing_printed_is_no_value_and_a_word_is_refused() -> None:
         (0.68375, None, None, "equal"),  # half a unit away counts, whatever floats make of it
         (0.70, 0.68, 0.72, "equal"),
         (0.70, 0.69, 0.72, "differs"),
-        (None, None, None, "cannot be computed"),
+        (None, None, None, "not comparable"),
     ],
 )
 def test_a_verdict_is_by_precision_or_interval(
@@ -59,5 +59,5 @@ def test_on_other_data_no_value_is_equal() -> None:
     # Trap: a stand-in that happens to give the printed value.
     printed = printed_value("68.38", "percent")
     assert printed is not None
-    assert verdict(printed, StudyCell("r", "c", 0.6838), own=False) == "cannot be computed"
-    assert verdict(printed, None, own=True) == "cannot be computed"
+    assert verdict(printed, StudyCell("r", "c", 0.6838), own=False) == "not comparable"
+    assert verdict(printed, None, own=True) == "not comparable"

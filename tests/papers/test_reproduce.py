@@ -104,12 +104,12 @@ def test_a_paper_runs_and_every_cell_has_a_verdict_and_a_reason(found: Any, name
     assert one.summary()["computed"] > 0
     assert one.summary()["of which computed"] >= 2
     for cell in one.cells:
-        if cell.verdict == "cannot be computed":
+        if cell.verdict == "not comparable":
             assert cell.reason, cell
         else:
             assert cell.value is not None
     # No release here is the paper's own data: only what a recipe asks for can be equal.
-    told = {cell.on.partition(" ")[0] for cell in one.cells if cell.verdict != "cannot be computed"}
+    told = {cell.on.partition(" ")[0] for cell in one.cells if cell.verdict != "not comparable"}
     assert told <= {"recipe"}
     content = json.loads((out / f"{name}.json").read_text(encoding="utf-8"))
     assert len(content["cells"]) == len(one.cells)
@@ -120,10 +120,10 @@ def test_a_paper_runs_and_every_cell_has_a_verdict_and_a_reason(found: Any, name
     assert [row["item"] for row in rows] == [item.item for item in one.items]
     assert whole["printed"] == sum(row["printed"] for row in rows) == len(one.cells)
     for row in (*rows, whole):
-        assert row["equal"] + row["differs"] + row["cannot be computed"] == row["printed"]
+        assert row["equal"] + row["differs"] + row["not comparable"] == row["printed"]
         for verdict, why in (
             ("differs", "differs because"),
-            ("cannot be computed", "cannot because"),
+            ("not comparable", "not because"),
         ):
             assert sum(reason["cells"] for reason in row[why]) == row[verdict]
 
@@ -223,7 +223,7 @@ def test_the_papers_own_data_give_equal_and_differs(tmp_path: Path) -> None:
     cells = {(c.row, c.column): c for c in reproduction(paper, {"Bench": stand}).cells}
     assert cells[first, "Avg. rank"].verdict == cells[first, "Mean"].verdict == "equal"
     assert cells[second, "Avg. rank"].verdict == cells[second, "Mean"].verdict == "differs"
-    assert cells["stranger", "Avg. rank"].verdict == "cannot be computed"
+    assert cells["stranger", "Avg. rank"].verdict == "not comparable"
     assert "no row 'stranger'" in cells["stranger", "Avg. rank"].reason
 
 
@@ -244,7 +244,7 @@ def test_other_data_are_shown_and_never_equal(
     stand = alike(Stand(context), "Bench", sizes, called)
     cell = reproduction(paper, {"Bench": stand}).cells[0]
     assert cell.value == pytest.approx(value)
-    assert cell.verdict == "cannot be computed"
+    assert cell.verdict == "not comparable"
     assert reason in cell.reason
 
 
