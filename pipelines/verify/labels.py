@@ -42,7 +42,7 @@ def verdicts_of_texts(evidence: Evidence) -> Results:
     if not evidence.rows("verdicts"):
         return
     yield from _by_others(evidence.table("verdicts", ["scorer", "scorer_version"]))
-    sample = evidence.sampled.table if evidence.sampled is not None else None
+    sample = evidence.sampled.table
     if sample is None:
         return
     queries = evidence.table("queries", list(_QUESTION))

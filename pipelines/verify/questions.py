@@ -254,7 +254,7 @@ def _repeated(evidence: Evidence) -> Iterator[str]:
 def _sample(evidence: Evidence) -> pa.Table:
     """Sampled answers that have a request and whose question's text is there, with its row."""
     columns = ["query_id", "model_id", "sample", "request_hash"]
-    sample = evidence.sampled.table if evidence.sampled is not None else None
+    sample = evidence.sampled.table
     if sample is None:
         return evidence.table("responses", columns).slice(0, 0)
     queries = evidence.table("queries", ["query_id"]).column("query_id").combine_chunks()
