@@ -38,7 +38,7 @@ from routeyard.pipelines.release.manifest import (
 from routeyard.pipelines.release.storage import check_signature
 from routeyard.pipelines.release.tables import IN_DATABASE, LARGE, ordered
 from routeyard.pipelines.verify.evidence import Evidence, differing, rows
-from routeyard.pipelines.verify.files import check_files, check_seal
+from routeyard.pipelines.verify.files import check_files, check_seal, texts
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import ContractError, RecipeError
@@ -197,7 +197,7 @@ def check_database(evidence: Evidence, fresh: Path | None = None) -> Iterator[Fi
     for table in manifest.database.tables:
         if table not in manifest.tables:
             yield Finding("database", name, f"the manifest lists a table {table!r} of no file")
-    card = _text(evidence.release / "README.md")
+    card = evidence.card or ""
     whole = fresh is not None and {*IN_DATABASE} <= tables.keys()
     given = {
         table: tables[table]
@@ -275,14 +275,6 @@ def _other_rows(connection: Any, whole: bool, left_out: list[str]) -> Iterator[s
             yield f"its table {schema}.{name} is not that {says}: {found[1][0]:.300}"
 
 
-def _text(path: Path) -> str:
-    """Text of a regular file; empty where it has none."""
-    try:
-        return path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else ""
-    except (OSError, UnicodeDecodeError):
-        return ""
-
-
 # The card: every figure in it, computed again from the tables.
 
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
@@ -298,14 +290,12 @@ def check_card(evidence: Evidence) -> Iterator[Finding]:
     fetched, each line that differs is compared with the one in its place (`compare_lines`);
     `unchecked` of the evidence gets the lines that have nothing to be compared with.
     """
-    manifest, tables = evidence.manifest, evidence.tables
+    manifest, tables, card = evidence.manifest, evidence.tables, evidence.card
     expected = {n for n, e in manifest.tables.items() if e.kind == "core"}
     if "README.md" not in evidence.readable or not expected <= tables.keys():
         return
-    try:
-        card = (evidence.release / "README.md").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        yield Finding("card", "README.md", f"cannot be read: {first_line(error)}")
+    if card is None:
+        yield Finding("card", "README.md", "cannot be read: it is no text in UTF-8")
         return
     waivers = [waiver.model_dump() for waiver in manifest.waivers]
     parts = [manifest.name, manifest.version, manifest.content, manifest.recipe, waivers, card]
@@ -392,8 +382,8 @@ def _header(card: str, fresh: str, manifest: Manifest) -> Iterator[str]:
         return
     if header.get("license") != expected.get("license"):
         yield f"has license {header.get('license')!r}, expected {expected.get('license')!r}"
-    for path in _paths(header.get("configs")):
-        if path not in manifest.files:
+    for key, path in texts(header.get("configs"), "path"):
+        if key in ("path", "data_files", "data_dir") and path not in manifest.files:
             yield f"reads its data from {path[:80]!r}, which is no file of this release"
 
 
@@ -401,18 +391,6 @@ def _yaml(card: str) -> Mapping[str, Any]:
     parts = card.split("---\n", 2)
     content = read_text(parts[1], where="README.md") if len(parts) == 3 and not parts[0] else {}
     return content if isinstance(content, Mapping) else {}
-
-
-def _paths(value: Any) -> Iterator[str]:
-    """Every `path` and every file in a header's `configs`."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            if key in ("path", "data_files", "data_dir") and isinstance(part, str):
-                yield part
-            yield from _paths(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from [part] if isinstance(part, str) else _paths(part)
 
 
 def _counts_of_rows(figures: list[str], right: list[list[str]], rows: Iterable[str]) -> bool:

@@ -309,6 +309,17 @@ class Evidence:
         self._read.clear()
 
     @cached_property
+    def card(self) -> str | None:
+        """Text of `README.md`; None where it is no regular file with a text."""
+        path = self.release / "README.md"
+        if path.is_symlink() or not path.is_file():
+            return None
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    @cached_property
     def same_code(self) -> bool:
         """Whether this version of the code says that it made the release."""
         return self.manifest.code_version == code_version()

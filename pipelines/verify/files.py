@@ -90,10 +90,9 @@ def _croissant(data: bytes, manifest: Manifest) -> Iterator[str]:
     context = result.get("@context")
     if not isinstance(context, dict):
         yield "takes the meaning of its words from elsewhere (@context)"
-    else:
-        for value in _texts(context):
-            if ":" in value and "//" in value and not value.startswith(_CONTEXT):
-                yield f"takes the meaning of its words from {value[:60]!r}"
+    for _, value in texts(context if isinstance(context, dict) else None):
+        if ":" in value and "//" in value and not value.startswith(_CONTEXT):
+            yield f"takes the meaning of its words from {value[:60]!r}"
     held = result.get("distribution")
     for item in held if isinstance(held, list) else []:
         url = item.get("contentUrl") if isinstance(item, dict) else None
@@ -102,21 +101,22 @@ def _croissant(data: bytes, manifest: Manifest) -> Iterator[str]:
             yield f"offers {str(url)[:60]!r}, which is no file of this release"
         elif item.get("sha256") != entry.sha256:
             yield f"gives another checksum of {url} than the manifest"
-    if any(re.search(r"<\s*script|javascript:", text, re.I) for text in _texts(result)):
+    if any(re.search(r"<\s*script|javascript:", text, re.I) for _, text in texts(result)):
         yield "holds a script"
     if (result.get("name"), result.get("version")) != (manifest.name, manifest.version):
         yield "is of another release"
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Each text in a value of JSON or YAML, after its key; those of a list have the list's."""
     if isinstance(value, dict):
-        for part in value.values():
-            yield from _texts(part)
+        for name, part in value.items():
+            yield from texts(part, name)
     elif isinstance(value, list):
         for part in value:
-            yield from _texts(part)
+            yield from texts(part, key)
     elif isinstance(value, str):
-        yield value
+        yield key, value
 
 
 #: Written beside a release after it was sealed.
