@@ -18,7 +18,6 @@ from routeyard.pipelines.release.build import RenderCard, RenderFiles
 from routeyard.pipelines.release.checks import FILE
 from routeyard.pipelines.release.manifest import Finding, first_line, read_manifest
 from routeyard.pipelines.verify.certificate import certificate_of_tables
-from routeyard.pipelines.verify.curated import rules_again
 from routeyard.pipelines.verify.database import card_facts, check, unreadable
 from routeyard.pipelines.verify.evidence import (
     Evidence,
@@ -28,22 +27,21 @@ from routeyard.pipelines.verify.evidence import (
     not_run,
     proved,
 )
-from routeyard.pipelines.verify.labels import (
-    errors_of_labels,
-    labels_of_verdicts,
-    verdicts_of_texts,
-)
-from routeyard.pipelines.verify.questions import (
-    ids_of_questions,
-    images_of_questions,
-    questions_of_sources,
-    requests_of_recipe,
-)
 from routeyard.pipelines.verify.recipe import (
     checks_of_release,
     manifest_of_recipe,
     metering_of_answers,
     recipe_validates,
+    rules_again,
+)
+from routeyard.pipelines.verify.tables import (
+    errors_of_labels,
+    ids_of_questions,
+    images_of_questions,
+    labels_of_verdicts,
+    questions_of_sources,
+    requests_of_recipe,
+    verdicts_of_texts,
 )
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.questions import group_of, leaked_tests, looked_for_duplicates
