@@ -117,10 +117,12 @@ def _build(folder: Path, labels: int, models: int, text: int = 0) -> None:
 
 def _verify(folder: Path, labels: int, models: int) -> None:
     from routeyard.datacards.card import render
-    from routeyard.pipelines.verify.database import verify_release
+    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.verify.database import check
+    from routeyard.pipelines.verify.evidence import Evidence
 
-    findings = verify_release(_release(folder), render_card=render)
-    if findings:
+    release = _release(folder)
+    if findings := list(check(Evidence(release, read_manifest(release), render))):
         raise AssertionError(findings[:3])
 
 

@@ -92,7 +92,6 @@ def check_release(
     from routeyard.flows.workspace import BASE, LABEL, LABELS
     from routeyard.pipelines.common import machine as memory
     from routeyard.pipelines.verify.database import unreadable
-    from routeyard.pipelines.verify.files import leaks_of
 
     with local_copy(str(release)) as folder:
         if not unreadable(folder):
@@ -110,7 +109,7 @@ def check_release(
         return ReleaseCheck(
             (), manifest.name, manifest.version, len(manifest.files) + 3, len(manifest.tables),
             sum(table.rows for table in manifest.tables.values()),
-            leaks_of(folder, manifest), yanked(folder), **lists,
+            proof.leaks, yanked(folder), **lists,
         )  # fmt: skip
 
 

@@ -244,26 +244,23 @@ class RepeatedRows:
         for recording, of in self._of.items():
             places = "; ".join(of.shown)
             if of.policy == "error":
-                raise _answered_twice(of, f"{recording}: {places}")
+                steps = ["rows that repeat another can be taken out of the file"] * bool(of.same)
+                if of.other:
+                    steps.append("several answers to one question are samples: map 'fields.sample'")
+                raise RecordedError(
+                    f"{of.same + of.other:,} rows answer what another row has answered: "
+                    f"{of.same:,} repeat it word for word, {of.other:,} say something else",
+                    where=f"{recording}: {places}",
+                    next_step="; ".join(steps) + "; or say with 'duplicates' which one counts: "
+                    "'first' or 'last', or 'missing', which leaves pairs with different answers "
+                    "without one",
+                )
             says = [f"{of.same:,} rows repeat another word for word and count once"] * bool(of.same)
             if of.other:
                 what = f"{of.other:,} rows say something else about a pair that has an answer"
                 says.append(f"{what}: {_KEPT[of.policy]}")
             notes.append(f"{recording}: {'; '.join(says)} ({places})")
         return notes
-
-
-def _answered_twice(of: _Repeats, where: str) -> RecordedError:
-    steps = ["rows that repeat another can be taken out of the file"] * bool(of.same)
-    if of.other:
-        steps.append("several answers to one question are samples: map 'fields.sample'")
-    return RecordedError(
-        f"{of.same + of.other:,} rows answer what another row has answered: {of.same:,} repeat it "
-        f"word for word, {of.other:,} say something else",
-        where=where,
-        next_step="; ".join(steps) + "; or say with 'duplicates' which one counts: 'first' or "
-        "'last', or 'missing', which leaves pairs with different answers without one",
-    )
 
 
 # One file of recorded answers: rows become responses, and all that is left out is counted.
@@ -445,11 +442,8 @@ class RecordedFileReader:
                 + f"the questions are {few(list(self.index)[:_SHOWN])}",
             )
 
-    def notes(self) -> list[str]:
+    def notes(self) -> Iterator[str]:
         """What to report about the file, once all files were read."""
-        return [f"{self.path.name}: {note}" for note in self._notes()]
-
-    def _notes(self) -> Iterator[str]:
         counts = self.counts
         if counts["missing"]:
             yield f"{counts['missing']:,} rows hold neither text nor score: missing answers"
@@ -560,7 +554,7 @@ def import_recorded(
         sparse.check()
         sparse_notes += [f"{entry.path}: {note}" for note in sparse.notes()]
     for reader in readers:  # a later file may have replaced what an earlier one said
-        notes += reader.notes()
+        notes += [f"{reader.path.name}: {note}" for note in reader.notes()]
         sha256 = files.sha256(reader.path)
         provenance.append({"file": reader.path.name, "sha256": sha256, **reader.counts})
     notes += sparse_notes

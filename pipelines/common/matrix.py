@@ -409,9 +409,7 @@ def label_matrix(tables: Mapping[str, pa.Table | StoredTable], *, where: str) ->
     wanted = pc.equal(models_table.column("kind"), "real")
     models = sorted(models_table.filter(wanted).column("model_id").to_pylist())
     queries = asked.column("query_id").to_pylist()
-    names = asked.column("task").to_pylist()
-    tasks = sorted(set(names))
-    position = {name: place for place, name in enumerate(tasks)}
+    tasks, task = np.unique(asked.column("task").to_pylist(), return_inverse=True)
     correct = np.zeros((len(models), len(queries)), dtype=bool)
     known = np.zeros_like(correct)
     model_ids, query_ids = pa.array(models, pa.string()), pa.array(queries, pa.string())
@@ -429,8 +427,7 @@ def label_matrix(tables: Mapping[str, pa.Table | StoredTable], *, where: str) ->
         known[i[inside], j[inside]] = True
         right = decided.column("correct").to_numpy(zero_copy_only=False)
         correct[i[inside], j[inside]] = right[inside].astype(bool)
-    task = np.array([position[name] for name in names], dtype=np.int64)
-    return LabelMatrix(models, queries, task, tasks, correct, known)
+    return LabelMatrix(models, queries, task, tasks.tolist(), correct, known)
 
 
 def _whole(table: pa.Table | StoredTable) -> pa.Table:

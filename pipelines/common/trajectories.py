@@ -97,10 +97,8 @@ def epoch(value: Any) -> float | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         # Nanoseconds and milliseconds are distinguished by their size.
         return value / 1e9 if value > 1e17 else value / 1e3 if value > 1e11 else float(value)
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     try:
-        result = datetime.fromisoformat(str(value))
+        result = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
         return None
     return (result if result.tzinfo else result.replace(tzinfo=UTC)).timestamp()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import read_text, sha256
 from routeyard.pipelines.common.sql import MEMORY, lock, quoted, runner
 from routeyard.pipelines.common.untrusted import RELEASED, physical_memory, reading
-from routeyard.pipelines.release.build import RenderCard
 from routeyard.pipelines.release.checks import (
     FILE,
     checks_file,
@@ -33,15 +32,15 @@ from routeyard.pipelines.release.manifest import (
     Contents,
     Finding,
     check_mark,
-    code_version,
     first_line,
     read_manifest,
 )
 from routeyard.pipelines.release.storage import check_signature
 from routeyard.pipelines.release.tables import IN_DATABASE, LARGE, ordered
-from routeyard.pipelines.verify.evidence import differing, rows
-from routeyard.pipelines.verify.files import check_files, check_seal
+from routeyard.pipelines.verify.evidence import Evidence, differing, rows
+from routeyard.pipelines.verify.files import check_files, check_seal, texts
 from routeyard.schemas import CONTRACTS, StoredTable
+from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import ContractError, RecipeError
 from routeyard.schemas.release import FOLDER, Manifest, TableEntry, digest_of
 
@@ -49,11 +48,14 @@ from routeyard.schemas.release import FOLDER, Manifest, TableEntry, digest_of
 
 
 def reread(
-    release: Path, name: str, entry: TableEntry, watch: Callable[[pa.Table], None] | None = None
+    release: Path, name: str, entry: TableEntry, watch: Callable[[pa.Table], object] = len
 ) -> tuple[list[Finding], pa.Table | StoredTable | None]:
     """What is wrong with one table, and the table: large ones stay on disk.
 
     None in its place means that it cannot be read or breaks its contract.
+
+    Args:
+        watch: Is given each part as it is read.
     """
     contract = CONTRACTS[name]
     contents = Contents(contract.schema)
@@ -73,8 +75,7 @@ def reread(
                 last = after(contract, part, last)
             contents.update(part)
             rows += part.num_rows
-            if watch is not None:
-                watch(part)
+            watch(part)
             if name not in LARGE:
                 held.append(part)
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -105,37 +106,25 @@ def _parts(path: Path) -> Iterator[pa.Table]:
     yield from map(pa.Table.from_batches, ([batch] for batch in table.batches()))
 
 
-Tables = dict[str, pa.Table | StoredTable]
-
-
-def check_tables(
-    release: Path,
-    manifest: Manifest,
-    readable: set[str],
-    tables: Tables,
-    watch: Mapping[str, Callable[[pa.Table], None]] | None = None,
-) -> Iterator[Finding]:
-    """Findings in the tables; `tables` gets those that hold their contracts.
-
-    Args:
-        watch: Table → function that is given each part of it as it is read.
-    """
-    for name, entry in manifest.tables.items():
-        if entry.file not in readable:
+def check_tables(evidence: Evidence) -> Iterator[Finding]:
+    """Findings in the tables; `tables` of the evidence gets those that hold their contracts."""
+    for name, entry in evidence.manifest.tables.items():
+        if entry.file not in evidence.readable:
             continue
         if name not in CONTRACTS:
             yield Finding("contract", entry.file, f"there is no contract {name!r}")
             continue
-        findings, table = reread(release, name, entry, (watch or {}).get(name))
+        watch = evidence.sampled.add if name == "responses" else len
+        findings, table = reread(evidence.release, name, entry, watch)
         yield from findings
         if table is not None:
-            tables[name] = table
+            evidence.tables[name] = table
 
 
-def check_references(tables: Tables) -> Iterator[Finding]:
+def check_references(evidence: Evidence) -> Iterator[Finding]:
     """Rows whose parent is not there."""
-    with runner(tables=tables) as run:
-        for check in release_checks(tables, "references"):
+    with runner(tables=evidence.tables) as run:
+        for check in release_checks(evidence.tables, "references"):
             bad, examples = check.broken(run)
             if bad:
                 child, parent = check.needs
@@ -145,20 +134,18 @@ def check_references(tables: Tables) -> Iterator[Finding]:
                 yield Finding("reference", child, says)
 
 
-def check_own_checks(release: Path, manifest: Manifest, readable: set[str]) -> Iterator[Finding]:
+def check_own_checks(evidence: Evidence) -> Iterator[Finding]:
     """A finding where `checks.sql` is not what this version of the code writes."""
-    if manifest.code_version != code_version() or FILE not in readable:
+    if not evidence.same_code or FILE not in evidence.readable:
         return
-    if (release / FILE).read_bytes() != checks_file(manifest.files).encode():
+    if (evidence.release / FILE).read_bytes() != checks_file(evidence.manifest.files).encode():
         yield Finding("checks", FILE, "is not the text of the checks that a release carries")
 
 
 # Outcomes, wide matrix and summaries of a release, made once more and compared.
 
 
-def check_derived(
-    release: Path, manifest: Manifest, readable: set[str], fresh: Path
-) -> Iterator[Finding]:
+def check_derived(evidence: Evidence, fresh: Path) -> Iterator[Finding]:
     """Findings in files that say once more what labels and responses say.
 
     Args:
@@ -166,16 +153,17 @@ def check_derived(
     """
     import duckdb
 
+    sealed = evidence.manifest.files
     made = {path.relative_to(fresh).as_posix() for path in fresh.rglob("*.parquet")}
-    split = {name for name in manifest.files if name.startswith(f"{FOLDER}/")}
+    split = {name for name in sealed if name.startswith(f"{FOLDER}/")}
     for name in sorted(split - made):
         yield Finding("file", name, "is a split that the release does not have")
     for name in sorted(made):
-        if name not in manifest.files:
+        if name not in sealed:
             yield Finding("file", name, "is missing")
-        elif name in readable and sha256(fresh / name) != manifest.files[name].sha256:
+        elif name in evidence.readable and sha256(fresh / name) != sealed[name].sha256:
             # Another library writes other bytes of the same values.
-            one, right = StoredTable(release / name), StoredTable(fresh / name)
+            one, right = StoredTable(evidence.release / name), StoredTable(fresh / name)
             try:
                 equal = one.column_names == right.column_names
                 bad, examples = rows(one, right) if equal else (1, ["its columns"])
@@ -189,39 +177,18 @@ def check_derived(
 
 # The `.duckdb` file: every object in it, none of them run, and the rows of its tables.
 
-#: What a database can hold: kind of object → where DuckDB lists it, its name, and what is compared
-#: of it beside comment and tags.
-_LISTED = {
-    "table": ("duckdb_tables()", "table_name", "sql"),
-    "view": ("duckdb_views()", "view_name", "sql"),
-    "column": (
-        "duckdb_columns()",
-        "table_name || '.' || column_name",
-        "concat_ws(' ', column_index, data_type, is_nullable, column_default)",
-    ),
-    "macro": ("duckdb_functions()", "function_name", "macro_definition"),
-    "type": ("duckdb_types()", "type_name", "logical_type"),
-    "sequence": ("duckdb_sequences()", "sequence_name", "sql"),
-    "index": ("duckdb_indexes()", "index_name", "sql"),
-    "schema": ("duckdb_schemas()", "schema_name", "sql"),
-    "constraint": ("duckdb_constraints()", "table_name", "constraint_text"),
-}
-_BUILT_IN = frozenset({"sequence", "index", "constraint"})  # these have no `internal`
-#: Kind, schema and name → definition, comment and tags.
-Objects = dict[tuple[str, str, str], tuple[Any, ...]]
+_OBJECTS = statements(Path(__file__).with_name("objects.sql"))["objects"]
 
 
-def check_database(
-    release: Path, manifest: Manifest, tables: Tables, fresh: Path | None = None
-) -> Iterator[Finding]:
+def check_database(evidence: Evidence, fresh: Path | None = None) -> Iterator[Finding]:
     """Findings in the database: it is written again and compared, and nothing in it is run.
 
     Args:
-        tables: The release's tables that were read.
         fresh: Folder with the summaries, made again; without it no rows are compared.
     """
+    manifest, tables = evidence.manifest, evidence.tables
     name = manifest.database.file
-    path = release / name
+    path = evidence.release / name
     if path.is_symlink() or not path.is_file():
         if not path.is_symlink():
             yield Finding("file", name, "is missing")
@@ -230,7 +197,7 @@ def check_database(
     for table in manifest.database.tables:
         if table not in manifest.tables:
             yield Finding("database", name, f"the manifest lists a table {table!r} of no file")
-    card = _text(release / "README.md")
+    card = evidence.card or ""
     whole = fresh is not None and {*IN_DATABASE} <= tables.keys()
     given = {
         table: tables[table]
@@ -246,11 +213,10 @@ def check_database(
                 derive(given, fresh)
             right = Path(folder, "right.duckdb")
             write_database(given, right, fresh, stated_text(manifest), card)
-            same_code = manifest.code_version == code_version()
             with reading(path, RELEASED) as (worker, _, limits):
                 limits = replace(limits, memory=physical_memory())
-                arguments = (str(path.absolute()), str(right), whole, same_code, sorted(left_out))
-                faults = worker.call(compare, *arguments, limits=limits)
+                arguments = (str(path.absolute()), str(right), whole, evidence.same_code)
+                faults = worker.call(compare, *arguments, sorted(left_out), limits=limits)
     except (SourceError, OSError) as error:
         faults = [first_line(error)]
     for says in faults:
@@ -283,33 +249,14 @@ def compare(path: str, right: str, rows: bool, same_code: bool, left_out: list[s
             for name, file in (("found", path), ("expected", right)):
                 connection.execute(f"ATTACH {quoted(file)} AS {name} (READ_ONLY)")
             lock(connection, MEMORY)
-            objects_of = [
-                {
-                    key: value if same_code else value[:-2]
-                    for key, value in objects(connection, name).items()
-                    if key[2] not in left_out
-                }
-                for name in ("found", "expected")
-            ]
             # A stranger's definitions are read, never evaluated.
-            return [*_differences(*objects_of)] or [*_other_rows(connection, rows, left_out)]
+            params = {"described": same_code, "left_out": left_out}
+            differ = connection.execute(_OBJECTS, params).fetchall()
+            return [says for (says,) in differ] or [*_other_rows(connection, rows, left_out)]
     except MemoryError:
         raise
     except Exception as error:  # DuckDB raises anything over a damaged file
         return [f"cannot be read: {first_line(error)}"]
-
-
-def _differences(result: Objects, expected: Objects) -> Iterator[str]:
-    """Objects that a database defines and a release does not, or otherwise."""
-    for key in sorted(result.keys() | expected.keys()):
-        if result.get(key) == expected.get(key):
-            continue
-        says = f"its {key[0]} {'.'.join(key[1:])[:100]!r} is not what a release defines"
-        if key not in expected:
-            says = f"holds a {key[0]} {'.'.join(key[1:])[:100]!r} that no release has"
-        elif key not in result:
-            says = f"lacks its {key[0]} {'.'.join(key[1:])!r}"
-        yield says
 
 
 def _other_rows(connection: Any, whole: bool, left_out: list[str]) -> Iterator[str]:
@@ -328,30 +275,6 @@ def _other_rows(connection: Any, whole: bool, left_out: list[str]) -> Iterator[s
             yield f"its table {schema}.{name} is not that {says}: {found[1][0]:.300}"
 
 
-def _text(path: Path) -> str:
-    """Text of a regular file; empty where it has none."""
-    try:
-        return path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else ""
-    except (OSError, UnicodeDecodeError):
-        return ""
-
-
-def objects(connection: Any, database: str) -> Objects:
-    """(kind, schema, name) → definition, comment and tags of each object in a database."""
-    result: Objects = {}
-    for kind, (listed, called, compared) in _LISTED.items():
-        about = "NULL, NULL" if kind == "constraint" else "comment, tags"
-        sql = f"SELECT schema_name, {called}, {compared}, {about} FROM {listed}"
-        own = "" if kind in _BUILT_IN else " AND NOT internal"
-        rows = connection.execute(f"{sql} WHERE database_name = ?{own} ORDER BY ALL", [database])
-        for number, (schema, name, *rest) in enumerate(rows.fetchall()):
-            key = (kind, str(schema), str(name))
-            if key in result or kind == "constraint":  # overloads of one macro, several rules
-                key = (kind, str(schema), f"{name} #{number}")
-            result[key] = tuple(map(str, rest))
-    return result
-
-
 # The card: every figure in it, computed again from the tables.
 
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
@@ -359,30 +282,20 @@ _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _VERDICTS = ("not routable", "headroom not reached", "headroom only", "routable")
 
 
-def check_card(
-    release: Path,
-    manifest: Manifest,
-    readable: set[str],
-    tables: Mapping[str, pa.Table | StoredTable],
-    render_card: RenderCard,
-    unchecked: list[str] | None = None,
-) -> Iterator[Finding]:
+def check_card(evidence: Evidence) -> Iterator[Finding]:
     """Findings in `README.md`.
 
     It must be, word for word, what the tables give. Where the release names another
     version of this code, whose template may have used other words, or an add-on was not
-    fetched, each line that differs is compared with the one in its place (`compare_lines`).
-
-    Args:
-        unchecked: Gets the lines that have nothing to be compared with.
+    fetched, each line that differs is compared with the one in its place (`compare_lines`);
+    `unchecked` of the evidence gets the lines that have nothing to be compared with.
     """
+    manifest, tables, card = evidence.manifest, evidence.tables, evidence.card
     expected = {n for n, e in manifest.tables.items() if e.kind == "core"}
-    if "README.md" not in readable or not expected <= tables.keys():
+    if "README.md" not in evidence.readable or not expected <= tables.keys():
         return
-    try:
-        card = (release / "README.md").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        yield Finding("card", "README.md", f"cannot be read: {first_line(error)}")
+    if card is None:
+        yield Finding("card", "README.md", "cannot be read: it is no text in UTF-8")
         return
     waivers = [waiver.model_dump() for waiver in manifest.waivers]
     parts = [manifest.name, manifest.version, manifest.content, manifest.recipe, waivers, card]
@@ -391,14 +304,14 @@ def check_card(
     missing = [name for name in manifest.tables if name not in tables and name in CONTRACTS]
     whole = {**tables, **{name: CONTRACTS[name].empty() for name in missing}}
     try:
-        fresh = render_card(whole, card_facts(manifest))
+        fresh = evidence.render_card(whole, card_facts(manifest))
     except Exception as error:  # facts of a stranger's manifest can be of any form
         why = f"cannot be computed again: {type(error).__name__}: {first_line(error)}"
         yield Finding("card", "README.md", why)
         return
     if card == fresh:
         return
-    if manifest.code_version == code_version() and not missing:
+    if evidence.same_code and not missing:
         yield Finding("card", "README.md", _first_difference(card, fresh))
         return
     rows = [f"{entry.rows:,}" for entry in manifest.tables.values()]
@@ -406,8 +319,7 @@ def check_card(
     false, unknown = compare_lines(card.splitlines(), fresh.splitlines(), rows, models)
     for says in (*false, *_header(card, fresh, manifest)):
         yield Finding("card", "README.md", says)
-    if unchecked is not None:
-        unchecked += unknown
+    evidence.unchecked += unknown
 
 
 def compare_lines(
@@ -470,8 +382,8 @@ def _header(card: str, fresh: str, manifest: Manifest) -> Iterator[str]:
         return
     if header.get("license") != expected.get("license"):
         yield f"has license {header.get('license')!r}, expected {expected.get('license')!r}"
-    for path in _paths(header.get("configs")):
-        if path not in manifest.files:
+    for key, path in texts(header.get("configs"), "path"):
+        if key in ("path", "data_files", "data_dir") and path not in manifest.files:
             yield f"reads its data from {path[:80]!r}, which is no file of this release"
 
 
@@ -479,18 +391,6 @@ def _yaml(card: str) -> Mapping[str, Any]:
     parts = card.split("---\n", 2)
     content = read_text(parts[1], where="README.md") if len(parts) == 3 and not parts[0] else {}
     return content if isinstance(content, Mapping) else {}
-
-
-def _paths(value: Any) -> Iterator[str]:
-    """Every `path` and every file in a header's `configs`."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            if key in ("path", "data_files", "data_dir") and isinstance(part, str):
-                yield part
-            yield from _paths(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from [part] if isinstance(part, str) else _paths(part)
 
 
 def _counts_of_rows(figures: list[str], right: list[list[str]], rows: Iterable[str]) -> bool:
@@ -525,30 +425,6 @@ def card_facts(manifest: Manifest) -> dict[str, object]:
     return {**{key: facts[key] for key in _FACTS}, "files": files, "further": further}
 
 
-__all__ = ["Finding", "card_facts", "verify_release"]
-
-
-@dataclass
-class Verification:
-    """A release under verification, and what earlier checks found out for later ones.
-
-    Attributes:
-        readable: Files that are what the manifest sealed (`check_files`).
-        tables: Tables that hold their contracts (`check_tables`).
-        watch: Table → function that is given each part of it as it is read.
-        unchecked: Lines of the card that nothing could be compared with.
-    """
-
-    release: Path
-    manifest: Manifest
-    render_card: RenderCard
-    signer: str | None
-    readable: set[str] = field(default_factory=set)
-    tables: Tables = field(default_factory=dict)
-    watch: dict[str, Callable[[pa.Table], None]] = field(default_factory=dict)
-    unchecked: list[str] = field(default_factory=list)
-
-
 def unreadable(release: Path) -> list[Finding]:
     """Why the manifest cannot be read; empty where it can."""
     if (release / MANIFEST).is_symlink():
@@ -560,60 +436,50 @@ def unreadable(release: Path) -> list[Finding]:
     return []
 
 
-def _derived(run: Verification) -> Iterator[Finding]:
+def _derived(evidence: Evidence) -> Iterator[Finding]:
     """Findings in the database and in all that follows from labels and responses."""
-    needed = {"queries", "models", "labels", "splits", "responses"} & run.manifest.tables.keys()
-    if not {"queries", "models", "labels", "splits"} <= needed <= run.tables.keys():
-        yield from check_database(run.release, run.manifest, run.tables)
+    needed = {
+        "queries",
+        "models",
+        "labels",
+        "splits",
+        "responses",
+    } & evidence.manifest.tables.keys()
+    if not {"queries", "models", "labels", "splits"} <= needed <= evidence.tables.keys():
+        yield from check_database(evidence)
         return
     with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as name:
-        derive(run.tables, Path(name))
-        yield from check_derived(run.release, run.manifest, run.readable, Path(name))
-        yield from check_database(run.release, run.manifest, run.tables, Path(name))
+        derive(evidence.tables, Path(name))
+        yield from check_derived(evidence, Path(name))
+        yield from check_database(evidence, Path(name))
 
 
 #: Every check in order; a later one reads what the earlier ones found to be sound.
-CHECKS: tuple[Callable[[Verification], Iterable[Finding]], ...] = (
-    lambda run: check_seal(run.manifest),
-    lambda run: check_files(run.release, run.manifest, run.readable),
-    lambda run: check_tables(run.release, run.manifest, run.readable, run.tables, run.watch),
+CHECKS: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
+    lambda evidence: check_seal(evidence.manifest),
+    check_files,
+    check_tables,
     _derived,
-    lambda run: check_references(run.tables),
-    lambda run: check_own_checks(run.release, run.manifest, run.readable),
-    lambda run: check_card(
-        run.release, run.manifest, run.readable, run.tables, run.render_card, run.unchecked
-    ),
-    lambda run: check_mark(run.release),
-    lambda run: () if run.signer is None else check_signature(run.release, run.signer),
+    check_references,
+    check_own_checks,
+    check_card,
+    lambda evidence: check_mark(evidence.release),
+    lambda evidence: check_signature(evidence.release, evidence.signer) if evidence.signer else (),
 )
 
 
-def verify_release(
-    release: Path, *, render_card: RenderCard, signer: str | None = None
-) -> list[Finding]:
-    """Everything that is wrong with a release; an empty list means that it is sound.
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Everything in which a release contradicts itself, in the order of `CHECKS`.
 
-    Nothing in the release is trusted: names in the manifest may lead outside, files
-    may be links or devices, the database may define anything. Each is a finding,
-    never an error, and nothing outside the release is opened.
-
-    Args:
-        render_card: The card is rendered again from the data and compared, so
-            every number in it is recomputed.
-        signer: Public key (text or file) whose signature of the manifest is required.
+    Nothing in the release is trusted: names in the manifest may lead outside, files may be links
+    or devices, the database may define anything. Each is a finding, never an error, and nothing
+    outside the release is opened.
     """
-    if result := unreadable(release):
-        return result
-    return list(check(Verification(release, read_manifest(release), render_card, signer)))
-
-
-def check(run: Verification) -> Iterator[Finding]:
-    """Findings of every check, in order."""
     import duckdb
 
     for item in CHECKS:
         try:
-            yield from item(run)
+            yield from item(evidence)
         except duckdb.Error as error:  # Arrow reads files that DuckDB does not
             says = f"a table of it cannot be read by DuckDB: {first_line(error)}"
             yield Finding("parquet", "data", says)

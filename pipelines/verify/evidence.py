@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
+from routeyard.pipelines.common.arrays import Ints
 from routeyard.pipelines.common.sql import SHOWN, runner
 from routeyard.pipelines.ingest.catalog import from_catalog
+from routeyard.pipelines.release.build import RenderCard
 from routeyard.pipelines.release.manifest import Finding, code_version, first_line, printable
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.recipe import Collect, CurationRule, Label, Pool, Recipe, Source, Split
@@ -52,10 +54,15 @@ class ProofClaim:
 
 @dataclass
 class Proof:
-    """Contradictions in a release, and what its checks proved or could not show of the rest."""
+    """Contradictions in a release, and what its checks proved or could not show of the rest.
+
+    Attributes:
+        leaks: Split schemes with test questions that are also in train.
+    """
 
     findings: list[Finding] = field(default_factory=list)
     claims: list[ProofClaim] = field(default_factory=list)
+    leaks: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, results: Iterable[Finding | ProofClaim]) -> None:
         """Take the results of a check as they come: what was found before an error counts."""
@@ -246,25 +253,31 @@ def _part(name: str, model: Any, default: Any = None) -> cached_property[Any]:
 
 @dataclass
 class Evidence:
-    """A release whose files and tables were found to be sound.
+    """A release under verification, and what earlier checks found out for later ones.
 
     Attributes:
-        tables: Tables that hold their contracts; large ones stay on disk.
+        render_card: Renders the card again from the data.
+        signer: Public key (text or file) whose signature of the manifest is required.
         full: Compute everything again, instead of a sample.
-        sampled: The sampled rows of `responses`, filled while the table is read.
+        images: Folder with the questions' images, where it is at hand.
+        readable: Files that are what the manifest sealed (`check_files`).
+        tables: Tables that hold their contracts (`check_tables`); large ones stay on disk.
+        unchecked: Lines of the card that nothing could be compared with.
         applied: Curation rules that made what they make once more (`rules_again`).
         schemes: Schemes of `splits` that such rules made once more.
-        images: Folder with the questions' images, where it is at hand.
     """
 
     release: Path
     manifest: Manifest
-    tables: Mapping[str, pa.Table | StoredTable]
+    render_card: RenderCard
+    signer: str | None = None
     full: bool = False
-    sampled: Sample | None = None
+    images: Path | None = None
+    readable: set[str] = field(default_factory=set)
+    tables: dict[str, pa.Table | StoredTable] = field(default_factory=dict)
+    unchecked: list[str] = field(default_factory=list)
     applied: set[str] = field(default_factory=set)
     schemes: set[str] = field(default_factory=set)
-    images: Path | None = None
     _read: dict[tuple[str, tuple[str, ...]], pa.Table] = field(default_factory=dict)
 
     def has(self, *names: str) -> bool:
@@ -294,6 +307,17 @@ class Evidence:
     def forget(self) -> None:
         """Let go of what was read."""
         self._read.clear()
+
+    @cached_property
+    def card(self) -> str | None:
+        """Text of `README.md`; None where it is no regular file with a text."""
+        path = self.release / "README.md"
+        if path.is_symlink() or not path.is_file():
+            return None
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
 
     @cached_property
     def same_code(self) -> bool:
@@ -396,17 +420,28 @@ class Evidence:
                 result[source.name] = from_catalog(source)
         return result
 
-    @property
+    @cached_property
     def seed(self) -> int:
-        """What samples are drawn with."""
-        return self.sampled.seed if self.sampled is not None else 0
+        """What samples are drawn with: it follows from all that the release says, so that it
+        cannot be chosen apart from that."""
+        return int(self.manifest.digest[:8] or "0", 16)
 
     def some(self, table: pa.Table, size: int) -> pa.Table:
         """So many rows of a table, drawn with the seed; all of them with `full`."""
-        if self.full or table.num_rows <= size:
-            return table
+        return table.take(pa.array(self._drawn(table.num_rows, size)))
+
+    def _drawn(self, rows: int, size: int) -> Ints:
+        """Positions of so many rows, in order; of all of them with `full`."""
+        if self.full or rows <= size:
+            return np.arange(rows)
         drawn = np.random.Generator(np.random.PCG64(self.seed))
-        return table.take(pa.array(np.sort(drawn.choice(table.num_rows, size, False))))
+        return np.sort(drawn.choice(rows, size, replace=False))
+
+    @cached_property
+    def sampled(self) -> Sample:
+        """The sampled rows of `responses`, filled while the table is read."""
+        entry = self.manifest.tables.get("responses")
+        return Sample(self._drawn(entry.rows if entry else 0, SAMPLE))
 
     @cached_property
     def withheld(self) -> pa.Array:
@@ -426,31 +461,17 @@ class Evidence:
 
 @dataclass
 class Sample:
-    """Rows of `responses` drawn with a seed while the table is read part by part.
+    """Rows of a table at some positions, taken while it is read part by part."""
 
-    Attributes:
-        rows: How many rows the table says that it has.
-        size: How many are drawn; all of them where there are no more.
-    """
-
-    rows: int
-    size: int
-    seed: int
+    positions: Ints
     parts: list[pa.Table] = field(default_factory=list)
     _seen: int = 0
 
-    @cached_property
-    def _positions(self) -> Any:
-        if self.size >= self.rows:
-            return np.arange(self.rows)
-        drawn = np.random.Generator(np.random.PCG64(self.seed))
-        return np.sort(drawn.choice(self.rows, self.size, replace=False))
-
     def add(self, part: pa.Table) -> None:
         """Take the drawn rows of the next part."""
-        low, high = np.searchsorted(self._positions, [self._seen, self._seen + part.num_rows])
+        low, high = np.searchsorted(self.positions, [self._seen, self._seen + part.num_rows])
         if high > low:
-            wanted = pa.array(self._positions[low:high] - self._seen)
+            wanted = pa.array(self.positions[low:high] - self._seen)
             self.parts.append(part.take(wanted))
         self._seen += part.num_rows
 

@@ -13,11 +13,10 @@ from xml.etree import ElementTree
 
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import sha256
-from routeyard.pipelines.common.untrusted import RELEASED, bounded, false_statistics
+from routeyard.pipelines.common.untrusted import false_statistics
 from routeyard.pipelines.release.manifest import MANIFEST, SIGNATURE, Finding, combine, first_line
-from routeyard.pipelines.release.storage import DEEPEST, sealed, wrong_name
-from routeyard.schemas import StoredTable
-from routeyard.schemas.questions import group_of, leaked_tests, looked_for_duplicates
+from routeyard.pipelines.release.storage import DEEPEST, wrong_name
+from routeyard.pipelines.verify.evidence import Evidence
 from routeyard.schemas.release import Manifest
 
 # Content that a viewer would run or fetch: scripts in plots, foreign addresses in metadata.
@@ -91,10 +90,9 @@ def _croissant(data: bytes, manifest: Manifest) -> Iterator[str]:
     context = result.get("@context")
     if not isinstance(context, dict):
         yield "takes the meaning of its words from elsewhere (@context)"
-    else:
-        for value in _texts(context):
-            if ":" in value and "//" in value and not value.startswith(_CONTEXT):
-                yield f"takes the meaning of its words from {value[:60]!r}"
+    for _, value in texts(context if isinstance(context, dict) else None):
+        if ":" in value and "//" in value and not value.startswith(_CONTEXT):
+            yield f"takes the meaning of its words from {value[:60]!r}"
     held = result.get("distribution")
     for item in held if isinstance(held, list) else []:
         url = item.get("contentUrl") if isinstance(item, dict) else None
@@ -103,21 +101,22 @@ def _croissant(data: bytes, manifest: Manifest) -> Iterator[str]:
             yield f"offers {str(url)[:60]!r}, which is no file of this release"
         elif item.get("sha256") != entry.sha256:
             yield f"gives another checksum of {url} than the manifest"
-    if any(re.search(r"<\s*script|javascript:", text, re.I) for text in _texts(result)):
+    if any(re.search(r"<\s*script|javascript:", text, re.I) for _, text in texts(result)):
         yield "holds a script"
     if (result.get("name"), result.get("version")) != (manifest.name, manifest.version):
         yield "is of another release"
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Each text in a value of JSON or YAML, after its key; those of a list have the list's."""
     if isinstance(value, dict):
-        for part in value.values():
-            yield from _texts(part)
+        for name, part in value.items():
+            yield from texts(part, name)
     elif isinstance(value, list):
         for part in value:
-            yield from _texts(part)
+            yield from texts(part, key)
     elif isinstance(value, str):
-        yield value
+        yield key, value
 
 
 #: Written beside a release after it was sealed.
@@ -136,13 +135,14 @@ _KINDS = (
 )
 
 
-def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterator[Finding]:
-    """Findings in the files; `readable` gets the names that are what the manifest sealed.
+def check_files(evidence: Evidence) -> Iterator[Finding]:
+    """Findings in the files; `readable` of the evidence gets those that the manifest sealed.
 
     Nothing but a regular file inside the release is opened: reading a device or a
     pipe could wait for ever.
     """
-    kinds = dict(_walk(release))
+    manifest = evidence.manifest
+    kinds = dict(_walk(evidence.release))
     for name, kind in kinds.items():
         if kind not in ("file", "folder"):
             yield Finding("path", name, f"is {kind}; a release holds regular files only")
@@ -151,15 +151,15 @@ def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterat
         if wrong_name(name):
             continue  # `check_seal` reports it
         if kinds.get(name) == "file":
-            yield from _check_file(release / name, name, manifest, readable)
+            yield from _check_file(evidence, name)
         elif name not in kinds and name not in add_ons:
             yield Finding("file", name, "is missing")
-    yield from _unlisted(release, manifest, kinds)
+    yield from _unlisted(evidence.release, manifest, kinds)
 
 
-def _check_file(path: Path, name: str, manifest: Manifest, readable: set[str]) -> Iterator[Finding]:
+def _check_file(evidence: Evidence, name: str) -> Iterator[Finding]:
     """Size, checksum, Parquet statistics and active content of one file."""
-    entry = manifest.files[name]
+    path, entry = evidence.release / name, evidence.manifest.files[name]
     try:
         size = path.stat().st_size
         if size != entry.size:
@@ -177,8 +177,8 @@ def _check_file(path: Path, name: str, manifest: Manifest, readable: set[str]) -
     except OSError as error:
         yield Finding("file", name, f"cannot be read: {first_line(error)}")
         return
-    readable.add(name)
-    yield from active(path, name, manifest)
+    evidence.readable.add(name)
+    yield from active(path, name, evidence.manifest)
 
 
 def _unlisted(release: Path, manifest: Manifest, kinds: Mapping[str, str]) -> Iterator[Finding]:
@@ -277,26 +277,3 @@ def _names(manifest: Manifest) -> Iterator[Finding]:
             yield Finding("manifest", entry.file, f"is of an unknown kind {entry.kind!r}")
     if manifest.database.file != f"{manifest.name}.duckdb":
         yield Finding("path", manifest.database.file[:200], "is not the name of its database")
-
-
-# Counts test questions of a release's split schemes that also occur in train.
-
-
-def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
-    """Rows of the table `leaks` of the schemes in which some question leaks.
-
-    No file is broken by it: a published split is kept as it was, and counted.
-    """
-    if "splits" not in manifest.tables or "queries" not in manifest.tables:
-        return []
-
-    def stored(name: str) -> StoredTable:
-        file = manifest.tables[name].file
-        path = sealed(release, file, manifest.files.get(file))
-        return StoredTable(bounded(path, RELEASED))
-
-    groups = None
-    if "duplicates" in manifest.tables and looked_for_duplicates(manifest.recipe):
-        groups = group_of(stored("duplicates").read(["query_id", "group_id"]))
-    result = leaked_tests(stored("queries"), stored("splits").read(), groups)
-    return [row for row in result if row["verbatim"] != 0 or row["near_duplicates"]]

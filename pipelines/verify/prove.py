@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,36 +18,33 @@ from routeyard.pipelines.release.build import RenderCard, RenderFiles
 from routeyard.pipelines.release.checks import FILE
 from routeyard.pipelines.release.manifest import Finding, first_line, read_manifest
 from routeyard.pipelines.verify.certificate import certificate_of_tables
-from routeyard.pipelines.verify.curated import rules_again
-from routeyard.pipelines.verify.database import Verification, card_facts, check, unreadable
+from routeyard.pipelines.verify.database import card_facts, check, unreadable
 from routeyard.pipelines.verify.evidence import (
-    SAMPLE,
     Evidence,
     Proof,
     Results,
-    Sample,
     believed,
     not_run,
     proved,
-)
-from routeyard.pipelines.verify.labels import (
-    errors_of_labels,
-    labels_of_verdicts,
-    verdicts_of_texts,
-)
-from routeyard.pipelines.verify.questions import (
-    ids_of_questions,
-    images_of_questions,
-    questions_of_sources,
-    requests_of_recipe,
 )
 from routeyard.pipelines.verify.recipe import (
     checks_of_release,
     manifest_of_recipe,
     metering_of_answers,
     recipe_validates,
+    rules_again,
+)
+from routeyard.pipelines.verify.tables import (
+    errors_of_labels,
+    ids_of_questions,
+    images_of_questions,
+    labels_of_verdicts,
+    questions_of_sources,
+    requests_of_recipe,
+    verdicts_of_texts,
 )
 from routeyard.schemas import CONTRACTS, StoredTable
+from routeyard.schemas.questions import group_of, leaked_tests, looked_for_duplicates
 
 #: Every proof and the tables without which it cannot be made, in the order in which a person reads
 #: them.
@@ -92,17 +90,12 @@ def verify(
     if result := unreadable(release):
         proof.add(result)
         return proof
-    run = Verification(release, read_manifest(release), render_card, signer)
-    manifest = run.manifest
-    rows = manifest.tables["responses"].rows if "responses" in manifest.tables else 0
-    # The seed follows from all that the release says: it cannot be chosen apart from that.
-    sample = Sample(rows, rows if full else SAMPLE, int(manifest.digest[:8] or "0", 16))
-    run.watch["responses"] = sample.add
-    proof.add(check(run))
+    evidence = Evidence(release, read_manifest(release), render_card, signer, full, images)
+    proof.add(check(evidence))
     if any(finding.check != "signature" for finding in proof.findings):
         return proof  # what is damaged, or not what was sealed, is not computed further
-    proof.add(_seal(run))
-    evidence = Evidence(release, manifest, run.tables, full, sample, images=images)
+    proof.leaks = _leaks(evidence)
+    proof.add(_seal(evidence))
     for prove, needed in PROOFS:
         about = prove.__name__.replace("_", " ")
         if lost := [name for name in needed if not evidence.has(name)]:
@@ -116,40 +109,54 @@ def verify(
             why = f"cannot be computed: {type(error).__name__}: {first_line(error)}"
             proof.findings.append(Finding("proof", about, why))
     evidence.forget()
-    proof.add(_files(evidence, run.readable, render_files, draws))
+    proof.add(_files(evidence, render_files, draws))
     proof.add(_word(evidence))
     proof.add(_unproved(evidence, proof.covered))
     return proof
 
 
-def _seal(run: Verification) -> Results:
+def _leaks(evidence: Evidence) -> list[dict[str, Any]]:
+    """Rows of the table `leaks` of the schemes in which some test question is also in train.
+
+    No file is broken by it: a published split is kept as it was, and counted.
+    """
+    if not evidence.has("splits", "queries"):
+        return []
+    groups = None
+    if evidence.has("duplicates") and looked_for_duplicates(evidence.recipe):
+        groups = group_of(evidence.table("duplicates", ["query_id", "group_id"]))
+    result = leaked_tests(evidence.tables["queries"], evidence.whole("splits"), groups)
+    return [row for row in result if row["verbatim"] != 0 or row["near_duplicates"]]
+
+
+def _seal(evidence: Evidence) -> Results:
     """What `check` established."""
-    manifest = run.manifest
+    manifest = evidence.manifest
     says = f"{len(manifest.files)} files and {len(manifest.tables)} tables are what was sealed"
     yield proved("manifest", says)
     yield proved("outcomes", "outcomes, wide table, summaries and database follow from the tables")
-    if run.unchecked:
-        says = f"{len(run.unchecked)} lines against the data"
-        yield not_run("card", says, f"in words of another version: {run.unchecked[0]}")
+    if evidence.unchecked:
+        says = f"{len(evidence.unchecked)} lines against the data"
+        yield not_run("card", says, f"in words of another version: {evidence.unchecked[0]}")
     yield proved(
         "card",
         "each other line of README.md with figures follows from tables and manifest"
-        if run.unchecked
+        if evidence.unchecked
         else "each line of README.md follows from tables and manifest",
     )
-    if run.signer is not None:
+    if evidence.signer is not None:
         yield proved("signature", "the manifest was signed with that key")
     else:
         yield believed("signature", "who made the release: no key was given (`--signer`)")
 
 
-def _files(
-    evidence: Evidence, readable: set[str], render_files: RenderFiles | None, draws: bool
-) -> Results:
+def _files(evidence: Evidence, render_files: RenderFiles | None, draws: bool) -> Results:
     """Plots and metadata, rendered once more where the same code made them."""
     manifest = evidence.manifest
     names = sorted(
-        name for name in readable if not name.startswith(("data/", "numbered/", "README", FILE))
+        name
+        for name in evidence.readable
+        if not name.startswith(("data/", "numbered/", "README", FILE))
     )
     if render_files is None or not names:
         return

@@ -35,7 +35,7 @@ FAULTS: dict[str, Fault] = {
     "database": Fault(
         "nothing compared the database with the tables",
         "pipelines/verify/database.py",
-        "[*_differences(*objects_of)] or [*_other_rows(connection, rows, left_out)]",
+        "[says for (says,) in differ] or [*_other_rows(connection, rows, left_out)]",
         "[]",
         f"{_RELEASES}[a macro of rows]",
     ),

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.verify.database import verify_release
 from tests.calls.loopback import Loopback
 from tests.faults.attacks import Row
 from tests.faults.yard import CONCURRENCY, MODELS, STAGES, Builder, Yard, behave, bytes_of
+from tests.support.sound_release import verify_release
 
 #: Who is asked in a stage.
 ASKED = {"collect": MODELS, "label": ("j",)}

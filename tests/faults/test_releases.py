@@ -20,10 +20,10 @@ from routeyard.datacards.card import render
 from routeyard.pipelines.common.errors import RouteyardError
 from routeyard.pipelines.release.query import query_release
 from routeyard.pipelines.release.reader import open_release
-from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas.release import Manifest
 from tests.io.test_parquet_statistics import in_footer, swapped
 from tests.support import small_release as small
+from tests.support.sound_release import verify_release
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.verify.database import verify_release
 from tests.calls.loopback import Loopback
 from tests.faults.attacks import Row
 from tests.faults.yard import MODELS, Builder, Yard, behave, bytes_of
+from tests.support.sound_release import verify_release
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("ROUTEYARD_FAULTS"), reason="in the full suite: ten whole builds"

@@ -79,7 +79,7 @@ def test_a_real_release_of_a_hundred_questions(tmp_path: Path) -> None:
     from routeyard.datacards.card import render
     from routeyard.flows.build import run_build
     from routeyard.pipelines.release.reader import open_release
-    from routeyard.pipelines.verify.database import verify_release
+    from tests.support.sound_release import verify_release
 
     recipe, _ = recipe_of_what_is_here(tmp_path)
     built = run_build(recipe, str(tmp_path), scale=0.3)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks.proof.honest import VARIATIONS, varied
+from routeyard.datacards.card import render
 from routeyard.flows.cli import run
 from routeyard.pipelines.release.manifest import Finding, read_manifest
 from routeyard.pipelines.verify.evidence import Evidence, Proof
@@ -119,7 +120,7 @@ def test_a_recipe_that_is_none(demo_release: Path) -> None:
         lie(tables, facts)
         told = {"recipe": facts["recipe"], "code_version": facts.get("code", manifest.code_version)}
         changed = manifest.model_copy(update=told)
-        (finding,) = recipe_validates(Evidence(demo_release, changed, {}))
+        (finding,) = recipe_validates(Evidence(demo_release, changed, render))
         assert isinstance(finding, Finding), name
         assert (finding.where, words in finding.says) == (where, True), (name, finding)
 

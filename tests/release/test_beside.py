@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from routeyard.datacards.card import render
 from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.verify.evidence import Evidence
 from routeyard.pipelines.verify.files import check_files
 
 HUB = """# large files
@@ -22,9 +24,8 @@ HUB = """# large files
 def test_attributes_of_git(release: Path) -> None:
     def found(text: str) -> list[tuple[str, str]]:
         (release / ".gitattributes").write_text(text)
-        return [
-            (one.check, one.where) for one in check_files(release, read_manifest(release), set())
-        ]
+        evidence = Evidence(release, read_manifest(release), render)
+        return [(one.check, one.where) for one in check_files(evidence)]
 
     for hubs in (HUB, ""):
         assert found(hubs) == []

@@ -11,9 +11,10 @@ from routeyard.datacards.card import render
 from routeyard.pipelines.release.manifest import Finding, first_line
 from routeyard.pipelines.verify import files as files_room
 from routeyard.pipelines.verify.database import _first_difference, card_facts, check_card
+from routeyard.pipelines.verify.evidence import Evidence
 from routeyard.pipelines.verify.files import check_files, check_seal
 from routeyard.schemas.release import Manifest
-from tests.support.sound_release import LABELS, other, places, tables_of
+from tests.support.sound_release import LABELS, evidence_of, other, places, tables_of
 
 
 @pytest.mark.parametrize(
@@ -45,9 +46,9 @@ def test_a_table_without_a_checksum_and_a_digest_of_something_else(manifest):
 
 
 def files(sound: Path, manifest: Manifest) -> tuple[list[str], set[str]]:
-    readable: set[str] = set()
-    found = check_files(sound, manifest, readable)
-    return [f"{one.check} {one.where} {one.says}" for one in found], readable
+    evidence = Evidence(sound, manifest, render)
+    found = [f"{one.check} {one.where} {one.says}" for one in check_files(evidence)]
+    return found, evidence.readable
 
 
 def test_sound_files_are_all_readable(sound, manifest):
@@ -99,11 +100,11 @@ def test_a_file_that_the_manifest_does_not_list_is_named(sound, manifest):
 
 
 def test_the_card_against_other_facts(sound, manifest):
-    tables, readable = tables_of(sound, manifest), set(manifest.files)
+    tables = tables_of(sound, manifest)
 
     def found(told: Manifest, given: Any = None, card: Any = render) -> list[str]:
         given = tables if given is None else given
-        return [str(one)[:60] for one in check_card(sound, told, readable, given, card)]
+        return [str(one)[:60] for one in check_card(evidence_of(sound, told, given, card))]
 
     assert found(manifest) == []
     assert found(other(manifest, fingerprint="b"))[0].startswith("fingerprint: manifest.json: ")

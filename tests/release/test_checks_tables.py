@@ -13,18 +13,18 @@ from routeyard.pipelines.verify.database import (
     check_database,
     check_derived,
     check_references,
-    objects,
+    compare,
     reread,
 )
 from routeyard.pipelines.verify.evidence import rows
 from routeyard.pipelines.verify.files import check_seal
 from routeyard.schemas import StoredTable
-from tests.support.sound_release import other, places, tables_of
+from tests.support.sound_release import evidence_of, other, places, tables_of
 
 
 def test_the_database_of_another_version_of_the_code(sound, manifest):
     told, tables = other(manifest, code_version="0.0.1"), tables_of(sound, manifest)
-    assert list(check_database(sound, told, tables)) == []
+    assert list(check_database(evidence_of(sound, told, tables))) == []
 
 
 def test_the_fingerprint_of_the_database_is_that_of_its_tables(sound, manifest):
@@ -34,7 +34,7 @@ def test_the_fingerprint_of_the_database_is_that_of_its_tables(sound, manifest):
 
 def test_a_database_of_a_table_that_has_no_file(sound, manifest):
     held = [*manifest.database.tables, "embeddings"]
-    (first, *_) = check_database(sound, other(manifest, database__tables=held), {})
+    (first, *_) = check_database(evidence_of(sound, other(manifest, database__tables=held)))
     assert (first.check, first.where) == ("database", "tiny.duckdb")
     assert "'embeddings' of no file" in first.says
 
@@ -42,23 +42,31 @@ def test_a_database_of_a_table_that_has_no_file(sound, manifest):
 def test_rows_of_the_database_are_those_of_the_tables(sound, manifest, tmp_path):
     tables = tables_of(sound, manifest)
     derive(tables, tmp_path)
-    assert list(check_database(sound, manifest, tables, tmp_path)) == []
+    assert list(check_database(evidence_of(sound, manifest, tables), tmp_path)) == []
     few = tables | {"splits": tables["splits"].slice(2)}
-    (only,) = check_database(sound, manifest, few, tmp_path)
+    (only,) = check_database(evidence_of(sound, manifest, few), tmp_path)
     assert only.says == "its table numbered.splits has 6 rows, expected 4"
 
 
 def test_a_damaged_database_is_a_finding(manifest, tmp_path):
     (tmp_path / "tiny.duckdb").write_bytes(b"DUCK" * 4096)
     found = [("file", "tiny.duckdb.sha256"), ("database", "tiny.duckdb")]
-    assert places(check_database(tmp_path, manifest, {})) == found
+    assert places(check_database(evidence_of(tmp_path, manifest))) == found
 
 
-def test_rules_of_one_table_are_told_apart():
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t (a INT CHECK (a > 0), b INT CHECK (b > 0))")
-        kept = {name for kind, _, name in objects(connection, "memory") if kind == "constraint"}
-    assert kept == {"t #0", "t #1"}
+def test_rules_of_one_table_and_macros_of_one_name_are_told_apart(tmp_path):
+    plain, more = str(tmp_path / "plain.duckdb"), str(tmp_path / "more.duckdb")
+    for path, rule, macro in ((plain, "", ""), (more, " CHECK (b > 0)", ", (x, y) AS y")):
+        with duckdb.connect(path) as connection:
+            connection.execute(f"CREATE TABLE t (a INT CHECK (a > 0), b INT{rule})")
+            connection.execute(f"CREATE MACRO m(x) AS x{macro}")
+    assert compare(plain, plain, True, True, []) == []
+    found = compare(more, plain, True, True, [])
+    assert [says for says in found if "constraint" in says or "macro" in says] == [
+        "holds a constraint 'main.t' that no release has",
+        "holds a macro 'main.m' that no release has",
+    ]
+    assert compare(plain, more, True, True, ["t", "m", "t.b"]) == []
 
 
 @pytest.mark.parametrize(
@@ -105,45 +113,49 @@ def test_an_empty_table_is_a_table(sound, manifest):
 
 def test_rows_without_their_parent_are_counted_and_three_of_them_shown(sound, manifest):
     tables = tables_of(sound, manifest)
-    assert list(check_references(tables)) == []
+    assert list(check_references(evidence_of(sound, manifest, tables))) == []
     fewer = tables | {
         "queries": pq.read_table(sound / "data/queries.parquet").slice(4),
         "responses": pa.table({"query_id": ["q"], "model_id": ["m0"], "sample": [0]}),
     }
-    assert {one.check for one in check_references(fewer)} == {"reference"}
-    found = {one.where: one.says for one in check_references(fewer) if one.where != "verdicts"}
+    lost = list(check_references(evidence_of(sound, manifest, fewer)))
+    assert {one.check for one in lost} == {"reference"}
+    found = {one.where: one.says for one in lost if one.where != "verdicts"}
     ids = "; ".join(f"q{i:020x}" for i in range(3))
     assert found == {
         "responses": "1 query_id not in queries: q",
         "labels": f"4 query_id not in queries: {ids}",
         "splits": f"4 query_id not in queries: {ids}",
     }
-    (said,) = [one.says for one in check_references(fewer) if one.where == "verdicts"]
+    (said,) = [one.says for one in lost if one.where == "verdicts"]
     assert said.startswith("17 query_id/model_id/sample not in responses: ")
-    assert list(check_references({"labels": tables["labels"]})) == []
+    assert list(check_references(evidence_of(sound, manifest, {"labels": tables["labels"]}))) == []
 
 
 def test_what_was_derived_again_and_differs(sound, manifest, tmp_path):
-    readable, fresh = set(manifest.files), tmp_path / "fresh"
+    fresh = tmp_path / "fresh"
     derive(tables_of(sound, manifest), fresh)
-    assert list(check_derived(sound, manifest, readable, fresh)) == []
+    assert list(check_derived(evidence_of(sound, manifest), fresh)) == []
     wide, few = "data/labels_wide.parquet", "numbered/metered.parquet"
     files = {n: e.model_copy(update={"sha256": "b"}) for n, e in manifest.files.items()}
     told = manifest.model_copy(update={"files": files})
     # Other bytes of the same values, as another library writes them, are no finding.
-    assert list(check_derived(sound, told, readable, fresh)) == []
+    assert list(check_derived(evidence_of(sound, told), fresh)) == []
     pq.write_table(pq.read_table(fresh / wide).slice(1), fresh / wide)
     pq.write_table(pa.table({"a": [1]}), fresh / few)
-    assert places(check_derived(sound, told, readable, fresh)) == [
+    assert places(check_derived(evidence_of(sound, told), fresh)) == [
         ("content", wide),
         ("content", few),
     ]
-    assert places(check_derived(sound, told, readable - {wide, few}, fresh)) == []
+    unread = evidence_of(sound, told)
+    unread.readable -= {wide, few}
+    assert places(check_derived(unread, fresh)) == []
     for name in (wide, few):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"noise" * 99)
-    found = check_derived(tmp_path, told, {wide, few}, fresh)
-    assert places(found) == [("parquet", wide), ("parquet", few)]
+    noise = evidence_of(tmp_path, told)
+    noise.readable = {wide, few}
+    assert places(check_derived(noise, fresh)) == [("parquet", wide), ("parquet", few)]
 
 
 @pytest.mark.parametrize(

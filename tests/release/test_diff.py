@@ -13,8 +13,8 @@ from routeyard.pipelines.common.errors import BadInput, SourceError
 from routeyard.pipelines.release.diff import changelog, diff_releases, write_diff
 from routeyard.pipelines.release.manifest import yank, yanked
 from routeyard.pipelines.release.reader import open_release
-from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import LABELS, MODELS, RESPONSES, VERDICTS
+from tests.support.sound_release import verify_release
 
 
 def test_diff_with_itself_is_empty(release):

@@ -12,7 +12,8 @@ import pytest
 
 from routeyard.datacards.card import render
 from routeyard.pipelines.common.isolation import Worker
-from routeyard.pipelines.verify.database import compare, verify_release
+from routeyard.pipelines.verify.database import compare
+from tests.support.sound_release import verify_release
 
 
 def test_this_process_opens_no_database_of_a_release(

@@ -15,10 +15,10 @@ import pytest
 
 from routeyard.datacards.card import render
 from routeyard.pipelines.release.reader import open_release
-from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import SPLITS
 from routeyard.schemas.release import Manifest, folder_names, usual_scheme
 from tests.support.small_release import qid
+from tests.support.sound_release import verify_release
 
 
 @pytest.fixture

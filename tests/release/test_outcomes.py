@@ -19,10 +19,10 @@ from routeyard.pipelines.release import derived_tables as made
 from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.database import Streamed
 from routeyard.pipelines.release.reader import open_release
-from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import LABELS, OUTCOMES, RESPONSES
 from routeyard.schemas.errors import ContractError
 from routeyard.schemas.release import Manifest
+from tests.support.sound_release import verify_release
 
 
 def with_gaps(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

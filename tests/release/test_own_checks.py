@@ -12,7 +12,6 @@ from routeyard.datacards.card import render
 from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.checks import release_checks
 from routeyard.pipelines.release.tables import IN_DATABASE
-from routeyard.pipelines.verify.database import verify_release
 from routeyard.pipelines.verify.prove import verify
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.release import WITHHELD
@@ -21,6 +20,7 @@ from tests.faults.test_releases import written as written_file
 from tests.release.alone import shown
 from tests.support import small_release as small
 from tests.support.sampled import some, together
+from tests.support.sound_release import verify_release
 
 #: What a build of the tiny release would have stated.
 FIGURES: dict[str, Any] = {

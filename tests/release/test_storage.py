@@ -8,8 +8,8 @@ import pytest
 from routeyard.datacards.card import render
 from routeyard.pipelines.common.errors import SourceError, VersionExists
 from routeyard.pipelines.release.storage import StorageError, fetch, local_copy, put
-from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import EMBEDDINGS
+from tests.support.sound_release import verify_release
 
 
 @pytest.fixture

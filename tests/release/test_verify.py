@@ -15,9 +15,9 @@ import pyarrow as pa
 from benchmarks.release import make
 from routeyard.datacards.card import render
 from routeyard.pipelines.release.build import write_release
-from routeyard.pipelines.release.manifest import yank
-from routeyard.pipelines.verify.database import Finding, verify_release
+from routeyard.pipelines.release.manifest import Finding, yank
 from tests.faults.test_releases import manifest, table
+from tests.support.sound_release import verify_release
 
 
 def _findings(release: Path) -> list[Finding]:

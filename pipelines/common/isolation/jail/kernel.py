@@ -52,10 +52,9 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
     )
 
 
-def read_only(path: str, *, devices: bool = False) -> None:
+def read_only(path: str) -> None:
     """The mount at `path` and all below it: read-only, no set-uid, no devices."""
-    attributes = _ATTR_RDONLY | _ATTR_NOSUID | (0 if devices else _ATTR_NODEV)
-    packed = struct.pack("QQQQ", attributes, 0, 0, 0)
+    packed = struct.pack("QQQQ", _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
     buffer = ctypes.create_string_buffer(packed, len(packed))
     _call(
         "syscall",
