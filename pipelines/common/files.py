@@ -14,7 +14,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -93,7 +93,7 @@ def rows(
         SourceError: the file is damaged; says at which line or byte.
     """
     kind = format_of(path, declared)
-    readers = {
+    readers: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
         "parquet": parquet_rows,
         "csv": partial(_csv, short_rows=short_rows),
         "jsonl": partial(_jsonl, spoilt=spoilt),
