@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -169,12 +170,15 @@ class _KeyLines:
     """Lines of the keys of one YAML file."""
 
     def __init__(self, path: Path):
+        self._path = path
+
+    @cached_property
+    def _root(self) -> yaml.Node | None:
+        """The file, read where there is a fault to place."""
         try:
-            self._root: yaml.Node | None = yaml.compose(
-                path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader
-            )
+            return yaml.compose(self._path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
         except (OSError, UnicodeDecodeError, yaml.YAMLError):
-            self._root = None
+            return None
 
     def of(self, place: Sequence[str | int]) -> int:
         node, line = self._root, 1 if self._root is not None else 0

@@ -12,12 +12,17 @@ from typing import Any
 SIMILARITY = 0.999
 
 
-def own_table(path: Traversable) -> Any:
-    """Content of a YAML file of this package; `common.files` reads those of others."""
+def own_table(path: Traversable, *, words: bool = False) -> Any:
+    """Content of a YAML file of this package; `common.files` reads those of others.
+
+    Args:
+        words: Every value is text, "on", "no" and "1" too.
+    """
     import yaml
 
     # The parser in C takes a tenth of the time; not every build of the library has it.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    kind = "BaseLoader" if words else "SafeLoader"
+    loader = getattr(yaml, f"C{kind}", getattr(yaml, kind))
     return yaml.load(path.read_text(encoding="utf-8"), loader)  # noqa: S506  (a safe one)
 
 

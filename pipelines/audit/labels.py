@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import yaml
 
 from routeyard.pipelines.label.policies import (
     answer,
@@ -32,7 +31,7 @@ from routeyard.pipelines.label.scorers.reading import committed
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe import Label
 from routeyard.schemas.statuses import ANSWERLESS, GIVEN
-from routeyard.schemas.text import spreadsheet, unguarded
+from routeyard.schemas.text import own_table, spreadsheet, unguarded
 
 # Agreement of two raters beyond chance.
 
@@ -115,10 +114,7 @@ _RE = patterns("text_kinds")
 SHORT, MESSAGE, REFUSAL = 60, 300, 700
 #: Questions that one text answers from which it is a constant.
 CONSTANT = 20
-_WORDS: Mapping[str, Any] = yaml.load(
-    Path(__file__).with_name("texts.yaml").read_text(encoding="utf-8"),
-    yaml.BaseLoader,  # noqa: S506  our own file, and "on" and "no" are words in it
-)
+_WORDS: Mapping[str, Any] = own_table(Path(__file__).with_name("texts.yaml"), words=True)
 #: Scripts whose words are told apart by `\\b`: Latin, Greek, Cyrillic.
 _SPACED = re.compile(r"[\x00-\u052f\u1e00-\u1fff\u2019…]*")
 
