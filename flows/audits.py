@@ -197,6 +197,7 @@ _READ: dict[str, tuple[str, Severity]] = {
     "unread": ("scores_unread", "doubt"),
     "repeated": ("repeated_answers", "doubt"),
     "figures": ("figures_disagree", "doubt"),
+    "rows": ("rows_of_no_question", "doubt"),
     "unpriced": ("cost_unknown", "doubt"),
     "calls": ("calls_without_question", "note"),
     "other_calls": ("calls_of_no_arm", "doubt"),

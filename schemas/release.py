@@ -31,7 +31,7 @@ class Waiver(Strict):
 MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})
 
 #: Format of the releases that are written and read.
-FORMAT = 10
+FORMAT = 11
 
 
 class FileEntry(Strict):

@@ -397,13 +397,20 @@ def evaluate_tables(
 ) -> Evaluation:
     """As `evaluate`, of tables that were read already, and of their core where it is at hand."""
     from routeyard.pipelines.evaluate.results import default_pair
+    from routeyard.pipelines.evaluate.run import REFERENCES
     from routeyard.pipelines.evaluate.run import evaluate as run
 
     core = core_of(tables, whole=False) if core is None else core
     chosen = default_scheme(core, settings.scheme)
     theirs = [*map(from_code, router_from), *(from_file(Path(path)) for path in predictions)]
-    specs = makers(core, routers) | {item.name: item for item in theirs}
-    own = [item.name for item in theirs]
+    specs, own = makers(core, routers), [item.name for item in theirs]
+    taken = [*specs, *REFERENCES, *own]
+    if clash := next((name for name in own if taken.count(name) > 1), None):
+        raise BadInput(
+            f"two routers are called {clash!r}, and results go by the name",
+            next_step="give yours another `name`, or the file of its predictions another name",
+        )
+    specs |= {item.name: item for item in theirs}
     if isinstance(routers, Mapping):
         own += [name for name, router in routers.items() if not isinstance(router, str)]
     duel = settings.pair or default_pair(core)

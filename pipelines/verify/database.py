@@ -438,14 +438,9 @@ def unreadable(release: Path) -> list[Finding]:
 
 def _derived(evidence: Evidence) -> Iterator[Finding]:
     """Findings in the database and in all that follows from labels and responses."""
-    needed = {
-        "queries",
-        "models",
-        "labels",
-        "splits",
-        "responses",
-    } & evidence.manifest.tables.keys()
-    if not {"queries", "models", "labels", "splits"} <= needed <= evidence.tables.keys():
+    always = {"queries", "models", "labels", "splits"}
+    needed = (always | {"responses"}) & evidence.manifest.tables.keys()
+    if not always <= needed <= evidence.tables.keys():
         yield from check_database(evidence)
         return
     with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as name:

@@ -165,6 +165,9 @@ LONG = [
         (WIDE, ["Total,20,27"]),
         (LONG, ["m0,,TOTAL,20", "m1,,TOTAL,20"]),
         (LONG, ["m0,a,mean,0.5", "m1,a,mean,50", "m0,b,mean,0.5", "m1,b,mean,50"]),
+        (WIDE, ["Ø,0.5,0.675", "n,40,40"]),
+        (WIDE, ["Anzahl richtig,20,27"]),
+        (WIDE, ["# of all,20,27"]),
     ],
 )
 def test_rows_that_sum_up_the_others_are_no_questions(
@@ -179,6 +182,37 @@ def test_rows_that_sum_up_the_others_are_no_questions(
     assert result.table.drop_columns("at") == without
     said = [note for note in result.notes if note.kind == "left_out"]
     assert [("means or sums of the others" in note.says) for note in said] == [True]
+
+
+def test_one_row_decides_no_scale(tmp_path: Path) -> None:
+    """Numbers beyond 1 beside scores of 0 and 1 made percents of all of them."""
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(WIDE))
+    without = read_results(path).table.drop_columns("at")
+    path.write_text("\n".join([*WIDE, "seconds,85,97"]))
+    result = read_results(path)
+    assert result.table.drop_columns("at") == without
+    assert any("numbers beyond 1 beside scores of 0 to 1" in said for said in result.questions)
+    # Of one arm alone it is a score that cannot be; the others stay what they are.
+    path.write_text("\n".join([*WIDE, "seconds,85,1", "rows,0,1", "hours,1,1"]))
+    result = read_results(path)
+    assert {*result.table["score"].to_pylist()} == {0.0, 1.0, 85.0}
+    assert [note.kind for note in result.notes if "85" in note.says] == ["value"]
+
+
+def test_rows_without_a_name_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([*WIDE, ",,", ",20,27"]))
+    result = read_results(path)
+    assert len(result.table) == 80
+    assert any("rows name no question" in note.says for note in result.notes)
+
+
+def test_columns_of_means_are_no_models(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    head, *rows = WIDE
+    path.write_text("\n".join([f"{head},Mean", *(f"{row},0.5" for row in rows)]))
+    assert {*read_results(path).table["arm"].to_pylist()} == {*head.split(",")[1:]}
 
 
 def test_rows_that_are_only_named_like_a_sum_are_asked_about(tmp_path: Path) -> None:

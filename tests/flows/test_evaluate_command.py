@@ -187,7 +187,7 @@ def test_certify_writes_json_and_its_gate_exits_3(release, tmp_path) -> None:
     assert run([*arguments, "--gate"]) == 3
 
 
-def test_a_router_in_twenty_lines_of_python(release, tmp_path, monkeypatch) -> None:
+def test_a_router_in_twenty_lines_of_python(release, tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "my_router.py").write_text(
         "import numpy as np\n"
         "class Mine:\n"
@@ -213,6 +213,11 @@ def test_a_router_in_twenty_lines_of_python(release, tmp_path, monkeypatch) -> N
     assert "random" in routers
     assert "best-generalist" not in routers
     assert run([*arguments, "--router-from", "my_router:Other"]) == 2
+    # Results go by the name: no router takes the place of another.
+    text = (tmp_path / "my_router.py").read_text()
+    (tmp_path / "clash.py").write_text(text.replace("name = 'mine'", "name = 'random'"))
+    assert run([*arguments, "--router", "random", "--router-from", "clash.py:Mine"]) == 2
+    assert "two routers are called 'random'" in capsys.readouterr().err
     assert run([*arguments, "--router-from", "my_router"]) == 2
     # A file is named as for `zoo run --own`.
     spec = from_code(f"{tmp_path / 'my_router.py'}:Mine")

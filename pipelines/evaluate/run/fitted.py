@@ -282,7 +282,10 @@ def ood_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
 
 
 def reference_scores(data: EvaluationData) -> dict[str, Floats]:
-    """(n, m) scores of the per-query and of the per-task oracle."""
+    """(n, m) scores of the per-query and of the per-task oracle.
+
+    Of models that are equally right about a query the per-query oracle asks the cheapest.
+    """
     test = data.test
     chosen = task_oracle(test.labels, test.tasks, data.price, data.order)
     per_task = allocate(test.labels.shape)
@@ -292,7 +295,14 @@ def reference_scores(data: EvaluationData) -> dict[str, Floats]:
     # Levels say what the sweep needs; where labels are missing they may rank a replacement wrongly.
     off = np.flatnonzero(best(per_task, data.available(), data.order) != chosen)
     per_task[off, chosen[off]] = take_rows(per_task, off).max(axis=1) + 1e-9
-    oracle = by_rows(lambda y: np.nan_to_num(y, nan=-1.0), test.labels)
+    paid = test.labels if data.measure is None else test.costs[data.measure]
+    dearest = 1.0 if data.measure is None or np.isnan(paid).all() else max(np.nanmax(paid), 1e-300)
+
+    def scores(y: Floats, cost: Floats) -> Floats:
+        dear = np.nan_to_num(cost / dearest, nan=1.0) if data.measure is not None else 0.0
+        return np.nan_to_num(y, nan=-1.0) - 1e-9 * dear
+
+    oracle = by_rows(scores, test.labels, paid)
     return {"oracle": oracle, "task oracle": per_task}
 
 

@@ -175,7 +175,8 @@ def _named_rows(done: Assigned) -> None:
     keep = np.ones(done.table.num_rows, bool)
     for role in ("arm", "question"):
         if role in done.roles:
-            there = done.table.column(done.roles[role]).is_valid().to_numpy()
+            names = pc.utf8_trim_whitespace(pc.fill_null(done.text(done.roles[role]), ""))
+            there = pc.not_equal(names, "").to_numpy()
             if missing := int(np.sum(~there)):
                 done.note("unnamed_rows", missing, role)
             keep &= there
@@ -184,34 +185,59 @@ def _named_rows(done: Assigned) -> None:
 
 
 def _without_summaries(done: Assigned) -> None:
-    """Leave out rows that are the mean or the sum of an arm's others, and note them.
+    """Leave out rows that are the mean, the sum or the number of an arm's others, and note them.
 
     Asked is of rows that only have the name of one, such as `Average`, and of those that are all
-    0 or 1, as the verdicts of a question may be.
+    0 or 1, as the verdicts of a question may be. Where all other scores lie in 0 to 1, rows that
+    lie beyond are no scores, whatever they are.
     """
     if "score" not in done.roles or (values := done.numbers(done.roles["score"])) is None:
         return
-    summaries, question = vocabulary("summaries"), done.text(done.roles["question"])
+    question = done.text(done.roles["question"])
     asked = pc.unique(question).to_pylist()
-    names = [name for name in asked if plain(name) in summaries]
-    if len(names) in (0, len(asked)):
+    names = [name for name in asked if plain(name) in vocabulary("summaries")]
+    beyond = _beyond(question, values)
+    if len(names) == len(asked) or not (names or beyond):
         return
     keys = {role: np.array(done.text(done.roles[role]).to_pylist())
             for role in ("arm", "suite") if role in done.roles}  # fmt: skip
-    named = pc.is_in(question, pa.array(names)).to_numpy()
+    named = pc.is_in(question, pa.array([*names, *beyond])).to_numpy()
     beside = ~named & ~np.isnan(values)
     computed = []
     for row in np.flatnonzero(named):
         own = beside & (keys["arm"] == keys["arm"][row] if "arm" in keys else True)
         suite = own & (keys["suite"] == keys["suite"][row] if "suite" in keys else True)
         parts = [values[rows] for rows in (own, suite) if rows.any()]
-        sums = [value for part in parts for value in (part.mean(), 100 * part.mean(), part.sum())]
-        computed.append(bool(np.isclose(values[row], sums, rtol=0.006, atol=0.006).any()))
+        n = len(asked) - len({*names, *beyond})  # a mean may count what is missing as 0
+        figures = [figure for part in parts for figure in (
+            part.mean(), 100 * part.mean(), part.sum(), len(part), n, part.sum() / n,
+            100 * part.sum() / n)]  # fmt: skip
+        computed.append(bool(np.isclose(values[row], figures, rtol=0.006, atol=0.006).any()))
     summed = all(computed) and not np.isin(values[named], (0, 1)).all()
-    note = "summary_rows" if summed else "maybe_summaries"
-    done.note(note, len(computed), some=", ".join(map(repr, names[:_SHOWN])))
-    if summed:
-        done.replace(done.table.filter(pa.array(~named)))
+    some = ", ".join(map(repr, [*dict.fromkeys([*names, *beyond])][:_SHOWN]))
+    if summed or names:
+        done.note("summary_rows" if summed else "maybe_summaries", len(computed), some=some)
+    if not summed:
+        named = pc.is_in(question, pa.array(beyond, pa.string())).to_numpy()
+        if beyond:
+            done.note("no_scores", int(named.sum()), some=", ".join(map(repr, beyond)))
+    done.replace(done.table.filter(pa.array(~named)))
+
+
+#: Questions from which scores of 0 to 1 are known to be all that there are, and most that are not.
+_WITHIN, _BEYOND = 10, 2
+
+
+def _beyond(question: Column, values: np.ndarray) -> list[str]:
+    """The few questions whose scores lie beyond 1, where all others' are from 0 to 1."""
+    import pandas as pd
+
+    scores = pd.DataFrame({"question": question.to_pylist(), "score": values}).dropna()
+    shares = (scores.score > 1.5).groupby(scores.question).mean()
+    found = shares[shares > 0.5].index
+    others = scores.score[~scores.question.isin(found)]
+    few = len(found) <= _BEYOND and len(shares) - len(found) >= _WITHIN
+    return sorted(found) if few and others.between(0, 1).all() else []
 
 
 def _with_absent(done: Assigned, table: pa.Table) -> pa.Table | None:

@@ -125,6 +125,7 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
             fields[model].setdefault(field, name)
         elif ("." not in name or _ends_with_model(name)) and is_score(table, name):
             bare.append(name)
+    bare = _without_summaries(bare)
     bare = _without_figures(table, _named_with_model(table, fields, _without_amounts(table, bare)))
     fields = _without_parent(fields)
     for name in bare:
@@ -159,6 +160,12 @@ def _named_with_model(
         if scored or role is not None or looks_like_money(rest):
             figures.add(name)
     return [name for name in bare if name in scored or name not in figures]
+
+
+def _without_summaries(bare: list[str]) -> list[str]:
+    """Columns of models without means and sums over them (`Mean`, `Total`), by their names."""
+    models = [name for name in bare if plain(name) not in vocabulary("summaries")]
+    return models if len(models) >= 2 else bare
 
 
 def _without_amounts(table: pa.Table, bare: list[str]) -> list[str]:

@@ -75,7 +75,7 @@ class ReadingNote:
 
     kind: Literal[
         "question", "left_out", "value", "choice", "status", "unread", "repeated", "figures",
-        "unpriced", "calls", "other_calls", "served", "cached", "paths", "columns", "map",
+        "rows", "unpriced", "calls", "other_calls", "served", "cached", "paths", "columns", "map",
     ]  # fmt: skip
     says: str
     rows: int = 0
@@ -118,7 +118,7 @@ def cached_notes(read: float, prompt: float, rows: int) -> list[ReadingNote]:
 
 
 #: Kinds of notes that a person should confirm.
-ASKED = ("question", "unread", "repeated")
+ASKED = ("question", "unread", "repeated", "rows")
 
 
 def plain(text: str) -> str:
@@ -235,8 +235,10 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
         return None
     low, high = float(there.min()), float(there.max())
     inside = float(np.mean((there >= 0) & (there <= 1)))
-    if high <= 1 and inside >= 0.9:
-        return ScoreScale(0, 1, "")
+    verdicts = there[(there >= 0) & (there <= 1)]
+    strays = high > 1 and len(there) >= 20 and inside >= 0.95 and {*verdicts} == {0.0, 1.0}
+    if strays or (high <= 1 and inside >= 0.9):
+        return ScoreScale(0, 1, "")  # some values outside are named, row by row
     if low == -1 and high == 1 and set(np.unique(there)) <= {-1.0, 0.0, 1.0}:
         return ScoreScale(-1, 1, "from -1 (wrong) to 1 (right)", sure=0.0 not in there)
     rest_of = there[there >= 0]
@@ -248,7 +250,7 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
         return rest and ScoreScale(rest.low, rest.high, words, sure=False, absent=-1.0)
     scale = _beyond_one(low, high, inside, name)
     if scale is None and high <= 1.5 and inside >= 0.9:
-        return ScoreScale(0, 1, "")  # some values outside are named, row by row
+        return ScoreScale(0, 1, "")
     return scale
 
 
