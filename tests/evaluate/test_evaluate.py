@@ -17,6 +17,7 @@ from routeyard.pipelines.evaluate.results import measure
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Traits
+from tests.evaluate.cores import core_of
 
 
 def makers(*names: str):
@@ -87,6 +88,19 @@ def test_perfect_scores_reach_the_oracle(core: Core) -> None:
         assert mine[name] == pytest.approx(oracle[name], abs=1e-12)
     assert mine["gap_to_oracle"] == 0
     assert mine["hard_share_of_gap"] is None
+
+
+def test_the_oracle_asks_the_cheapest_of_those_that_are_right() -> None:
+    rng = np.random.default_rng(0)
+    labels, usd = np.ones((60, 3)), rng.random((60, 3))
+    labels[rng.random((60, 3)) < 0.3] = 0.0
+    usd[rng.random((60, 3)) < 0.1] = np.nan
+    splits = np.array(["train"] * 20 + ["test"] * 40)
+    core = core_of(labels, ["t"] * 60, costs={"usd": usd}, splits={"dense": splits})
+    found = values(evaluate(core, makers("random"), resamples=50), "oracle")
+    cheapest = np.where(labels == labels.max(axis=1, keepdims=True), usd, np.nan)[20:]
+    known = ~np.isnan(cheapest).all(axis=1)
+    assert found["mean_cost[usd]"] == pytest.approx(np.nanmin(cheapest[known], axis=1).mean())
 
 
 def test_every_null_has_a_reason_and_every_value_its_interval(done) -> None:
