@@ -200,6 +200,17 @@ def test_one_row_decides_no_scale(tmp_path: Path) -> None:
     assert [note.kind for note in result.notes if "85" in note.says] == ["value"]
 
 
+@pytest.mark.parametrize(
+    "words", [("ja", "nein"), ("WAHR", "FALSCH"), ("oui", "non"), ("да", "нет")]
+)
+def test_yes_and_no_in_other_languages(tmp_path: Path, words: tuple[str, str]) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"q{n},{words[n % 2]},{words[n % 3 > 0]}" for n in range(12)] + ["q12,k.A.,NA"]
+    path.write_text("\n".join(["question_id,gpt-4o,llama-3-8b", *rows]))
+    scores = read_results(path).table.to_pandas().groupby("arm").score.mean()
+    assert {*scores} == {1 / 2, 1 / 3}
+
+
 def test_rows_without_a_name_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\n".join([*WIDE, ",,", ",20,27"]))
