@@ -159,4 +159,4 @@ def test_rows_in_errors_are_counted_from_1(tmp_path: Path, call: Call) -> None:
     rows = [logged(k, 1, "a") for k in range(3)]
     rows[2]["timestamp"] = "noon"
     done = call("replay", lines(tmp_path / "log.jsonl", rows), "--pool", prices(tmp_path))
-    assert "record 3" in done.stderr
+    assert "log.jsonl, line 3" in done.stderr
