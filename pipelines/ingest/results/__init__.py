@@ -199,20 +199,8 @@ def _without_summaries(done: Assigned) -> None:
     beyond = _beyond(question, values)
     if len(names) == len(asked) or not (names or beyond):
         return
-    keys = {role: np.array(done.text(done.roles[role]).to_pylist())
-            for role in ("arm", "suite") if role in done.roles}  # fmt: skip
     named = pc.is_in(question, pa.array([*names, *beyond])).to_numpy()
-    beside = ~named & ~np.isnan(values)
-    computed = []
-    for row in np.flatnonzero(named):
-        own = beside & (keys["arm"] == keys["arm"][row] if "arm" in keys else True)
-        suite = own & (keys["suite"] == keys["suite"][row] if "suite" in keys else True)
-        parts = [values[rows] for rows in (own, suite) if rows.any()]
-        n = len(asked) - len({*names, *beyond})  # a mean may count what is missing as 0
-        figures = [figure for part in parts for figure in (
-            part.mean(), 100 * part.mean(), part.sum(), len(part), n, part.sum() / n,
-            100 * part.sum() / n)]  # fmt: skip
-        computed.append(bool(np.isclose(values[row], figures, rtol=0.006, atol=0.006).any()))
+    computed = _computed(done, values, named, len(asked) - len({*names, *beyond}))
     summed = all(computed) and not np.isin(values[named], (0, 1)).all()
     some = ", ".join(map(repr, [*dict.fromkeys([*names, *beyond])][:_SHOWN]))
     if summed or names:
@@ -222,6 +210,27 @@ def _without_summaries(done: Assigned) -> None:
         if beyond:
             done.note("no_scores", int(named.sum()), some=", ".join(map(repr, beyond)))
     done.replace(done.table.filter(pa.array(~named)))
+
+
+def _computed(done: Assigned, values: np.ndarray, named: np.ndarray, n: int) -> list[bool]:
+    """Whether each named row is a figure of the other rows of its arm, or of its suite.
+
+    Args:
+        n: The other questions; a mean may count what is missing as 0.
+    """
+    keys = {role: np.array(done.text(done.roles[role]).to_pylist())
+            for role in ("arm", "suite") if role in done.roles}  # fmt: skip
+    beside = ~named & ~np.isnan(values)
+    computed = []
+    for row in np.flatnonzero(named):
+        own = beside & (keys["arm"] == keys["arm"][row] if "arm" in keys else True)
+        suite = own & (keys["suite"] == keys["suite"][row] if "suite" in keys else True)
+        parts = [values[rows] for rows in (own, suite) if rows.any()]
+        figures = [figure for part in parts for figure in (
+            part.mean(), 100 * part.mean(), part.sum(), len(part), n, part.sum() / n,
+            100 * part.sum() / n)]  # fmt: skip
+        computed.append(bool(np.isclose(values[row], figures, rtol=0.006, atol=0.006).any()))
+    return computed
 
 
 #: Questions from which scores of 0 to 1 are known to be all that there are, and most that are not.

@@ -235,9 +235,7 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
         return None
     low, high = float(there.min()), float(there.max())
     inside = float(np.mean((there >= 0) & (there <= 1)))
-    verdicts = there[(there >= 0) & (there <= 1)]
-    strays = high > 1 and len(there) >= 20 and inside >= 0.95 and {*verdicts} == {0.0, 1.0}
-    if strays or (high <= 1 and inside >= 0.9):
+    if (high <= 1 and inside >= 0.9) or (high > 1 and _verdicts(there)):
         return ScoreScale(0, 1, "")  # some values outside are named, row by row
     if low == -1 and high == 1 and set(np.unique(there)) <= {-1.0, 0.0, 1.0}:
         return ScoreScale(-1, 1, "from -1 (wrong) to 1 (right)", sure=0.0 not in there)
@@ -252,6 +250,12 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
     if scale is None and high <= 1.5 and inside >= 0.9:
         return ScoreScale(0, 1, "")
     return scale
+
+
+def _verdicts(values: np.ndarray) -> bool:
+    """Whether nearly all of many scores are 0 and 1, both of them: a stray one is no scale."""
+    within = values[(values >= 0) & (values <= 1)]
+    return 20 <= len(values) <= len(within) / 0.95 and {*within} == {0.0, 1.0}
 
 
 def _beyond_one(low: float, high: float, inside: float, name: str) -> ScoreScale | None:
