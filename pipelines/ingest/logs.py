@@ -366,6 +366,7 @@ class Log:
         doubts: What a reader must know, one sentence each.
         without_tokens: Calls that state no tokens, such as failed ones.
         below_0: Key → amounts below 0, which are unknown.
+        other: The first record that is of no listed format.
         unread: Keys of records that hold something, and that their format does not read.
         prompts: What the user asked first in the call of each step; None where it is not kept.
     """
@@ -377,6 +378,7 @@ class Log:
     doubts: list[str] = field(default_factory=list)
     without_tokens: int = 0
     below_0: Counter[str] = field(default_factory=Counter)
+    other: dict[str, Any] = field(default_factory=dict)
     unread: set[str] = field(default_factory=set)
 
 
@@ -393,9 +395,7 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
     log, known = Log(STEPS.empty()), LogFormats(parse_map(named, [*ROLES]))
     parts: list[pa.Table] = []
     rows: list[dict[str, Any]] = []
-    others: list[tuple[str, dict[str, Any]]] = []
-
-    def take(form: LogFormat, where: str, record: dict[str, Any]) -> None:
+    for form, where, record in _calls(path, known, log):
         log.formats[form.name] += 1
         log.unread.update(key for key in form.unread if record[key])
         call = LoggedCall(record, form.paths, where)
@@ -411,26 +411,12 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
             )
         if len(rows) == _TOGETHER:
             parts.append(pa.Table.from_pylist(rows, _SCHEMA))
-            rows.clear()
-
-    for where, record in _records(path, log):
-        if (form := known.of(record)) is None:
-            others.append((where, record))
-        else:
-            take(form, where, record)
-    forms = sorted(log.formats, key=lambda name: (-log.formats[name], name))
-    for where, record in others:
-        if (form := known.like(record, forms)) is None:
-            log.left_out["records of no listed format"] += 1
-        else:
-            log.without_tokens += 1
-            take(form, where, record)
+            rows = []
     parts += [pa.Table.from_pylist(rows, _SCHEMA)] if rows else []
     if not parts:
-        first: dict[str, Any] = others[0][1] if others else {}
         raise SourceError(
             "no record is of a listed format",
-            where=f"{path}; keys of the first record: {', '.join([*first][:_SHOWN])}",
+            where=f"{path}; keys of the first record: {', '.join([*log.other][:_SHOWN])}",
             next_step="say which key is what: --map arm=KEY,session=KEY,time=KEY,usage=KEY (or "
             "prompt_tokens=KEY,completion_tokens=KEY),cost=KEY,latency=KEY; listed are "
             + ", ".join(TITLES.values()),
@@ -454,6 +440,28 @@ def read_log(path: Path, *, named: str | None = None, prompts: bool = False) -> 
             "prices are those of single calls, so state a batch's own"
         )
     return log
+
+
+def _calls(
+    path: Path, known: LogFormats, log: Log
+) -> Iterator[tuple[LogFormat, str, dict[str, Any]]]:
+    """Calls with their format and place; those that state no tokens last."""
+    others = 0
+    for where, record in _records(path, log):
+        if (form := known.of(record)) is None:
+            others, log.other = others + 1, log.other or record
+        else:
+            yield form, where, record
+    # Of which format the others are is known when all are read: they are read once more.
+    forms = sorted(log.formats, key=lambda name: (-log.formats[name], name))
+    for where, record in _records(path, log) if others and forms else ():
+        if known.of(record) is not None:
+            continue
+        if (form := known.like(record, forms)) is None:
+            log.left_out["records of no listed format"] += 1
+        else:
+            log.without_tokens += 1
+            yield form, where, record
 
 
 def _records(path: Path, log: Log) -> Iterator[tuple[str, dict[str, Any]]]:
