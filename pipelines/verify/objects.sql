@@ -11,8 +11,7 @@ WITH listed(database_name, kind, schema_name, name, definition, comment, tags) A
                      concat_ws(' ', column_index, data_type, is_nullable, column_default),
                      comment, tags
     FROM duckdb_columns() WHERE NOT internal
-    UNION ALL SELECT database_name, 'macro', schema_name, function_name, macro_definition,
-                     comment, tags
+    UNION ALL SELECT database_name, 'macro', schema_name, function_name, macro_definition, comment, tags
     FROM duckdb_functions() WHERE NOT internal
     UNION ALL SELECT database_name, 'type', schema_name, type_name, logical_type, comment, tags
     FROM duckdb_types() WHERE NOT internal
@@ -22,8 +21,7 @@ WITH listed(database_name, kind, schema_name, name, definition, comment, tags) A
     FROM duckdb_indexes()
     UNION ALL SELECT database_name, 'schema', schema_name, schema_name, sql, comment, tags
     FROM duckdb_schemas() WHERE NOT internal
-    UNION ALL SELECT database_name, 'constraint', schema_name, table_name, constraint_text,
-                     NULL, NULL
+    UNION ALL SELECT database_name, 'constraint', schema_name, table_name, constraint_text, NULL, NULL
     FROM duckdb_constraints()
 ), numbered AS (
     SELECT database_name, kind, schema_name || '.' || name AS shown, definition,
