@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -175,14 +175,18 @@ class LogFormats:
                 return item
         return None
 
+    @cached_property
+    def _guess(self) -> Paths:
+        """The guessed format, when all records were read."""
+        return LogFormats(self.guessed)._specs["named"] if self.guessed else {}
+
     def like(self, record: Mapping[str, Any], names: Sequence[str]) -> LogFormat | None:
         """The first of these formats of which the record is a call that states no tokens.
 
         It names a model, and what it cost, how long it took or how it ended.
         """
         for name in names:
-            spec = self._specs.get(name) or LogFormats(self.guessed)._specs["named"]
-            item = _format(name, spec, tuple(record))
+            item = _format(name, self._specs.get(name, self._guess), tuple(record))
             found = {role: any(_at(record, keys) is not None for keys in item.paths.get(role, ()))
                      for role in ("arm", *_CALLED)}  # fmt: skip
             if found.pop("arm") and any(found.values()):

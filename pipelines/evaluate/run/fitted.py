@@ -295,14 +295,11 @@ def reference_scores(data: EvaluationData) -> dict[str, Floats]:
     # Levels say what the sweep needs; where labels are missing they may rank a replacement wrongly.
     off = np.flatnonzero(best(per_task, data.available(), data.order) != chosen)
     per_task[off, chosen[off]] = take_rows(per_task, off).max(axis=1) + 1e-9
-    paid = test.labels if data.measure is None else test.costs[data.measure]
-    dearest = 1.0 if data.measure is None or np.isnan(paid).all() else max(np.nanmax(paid), 1e-300)
-
-    def scores(y: Floats, cost: Floats) -> Floats:
-        dear = np.nan_to_num(cost / dearest, nan=1.0) if data.measure is not None else 0.0
-        return np.nan_to_num(y, nan=-1.0) - 1e-9 * dear
-
-    oracle = by_rows(scores, test.labels, paid)
+    oracle = by_rows(lambda y: np.nan_to_num(y, nan=-1.0), test.labels)
+    if data.measure is not None:  # equal costs stay equal, so that no order of models decides
+        paid = test.costs[data.measure]
+        dearest = np.fmax.reduce(paid, axis=None, initial=0.0) or 1.0
+        oracle -= by_rows(lambda usd: 1e-9 * np.nan_to_num(usd / dearest, nan=1.0), paid)
     return {"oracle": oracle, "task oracle": per_task}
 
 
