@@ -448,7 +448,7 @@ def _lacks(guess: Guess, scorer: ScorerSuggestion) -> list[str]:
     if scorer.tried and scorer.right < scorer.tried * 0.9:
         lacks.append(
             f"the answers are not the letters of the options ({scorer.right} of {scorer.tried} "
-            "fit): map fields.references to the letter"
+            "fit): map fields.choices to the list of options and fields.references to the letter"
             if scorer.scorer == "mcq"
             else f"{scorer.scorer!r} reads only {scorer.right} of {scorer.tried} answers that "
             "repeat the reference: map fields.references to the bare answer, or name another "

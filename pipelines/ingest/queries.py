@@ -29,7 +29,7 @@ from routeyard.pipelines.common.mapping import (
 )
 from routeyard.pipelines.ingest.images import SourceImages
 from routeyard.pipelines.label.scorers import SCORERS
-from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult
+from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult, without_marks
 from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.images import IMAGES, QuestionImage, with_marks
 from routeyard.schemas.questions import GROUP
@@ -45,8 +45,8 @@ from routeyard.schemas.statuses import GIVEN, NO_RULE
 
 
 def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
-    """The options of a row, each at the place its letter counts; those at the end that are
-    empty are left out.
+    """The options of a row, each at the place its letter counts, without the marks of all
+    places (`A) Paris`, `B) Lyon`); those at the end that are empty are left out.
 
     Args:
         value: What the mapping gave.
@@ -73,7 +73,7 @@ def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
             ", and where the letters count only those with a text, "
             f"\"{{{{ {listed} | reject('in', [none, '']) | list }}}}\"",
         )
-    return results
+    return list(without_marks(tuple(results)))
 
 
 def listed_references(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
@@ -258,7 +258,7 @@ class SourceRowReader:
                 "to leave such questions out (they are listed in removals)",
             )
         if self.scorer.lettered:
-            _check_letters(references, choices, place)
+            references = _letters(references, choices, place)
         return choices, references
 
     def _value(self, name: str, row: Row) -> Any:
@@ -391,16 +391,28 @@ def _listed(expressions: Sequence[str], where: str) -> Callable[[Row], list[Any]
     return lambda row: [part(row) for part in parts]
 
 
-def _check_letters(references: Sequence[str], choices: Sequence[str], place: str) -> None:
-    letters = {letter(i) for i in range(len(choices))}
-    bad = [text for text in references if text.strip().upper() not in letters]
-    if choices and bad:
+def _letters(references: Sequence[str], choices: Sequence[str], place: str) -> list[str]:
+    """References to options as letters: each is one, or the text of one option. A number that may
+    count the options is neither.
+    """
+    from routeyard.pipelines.label.scorers.mcq import letter_of
+
+    counts = {str(place) for place in range(len(choices) + 1)}
+    letters = [
+        None if text.strip() in counts else letter_of(text, tuple(choices)) for text in references
+    ]
+    if choices and None in letters:
         raise SourceError(
-            f"the reference {bad[0]!r} is not the letter of one of {len(choices)} options",
+            f"the reference {references[letters.index(None)]!r} is not the letter of one of "
+            f"{len(choices)} options, nor the text of one",
             where=place,
             next_step="map 'references' to the letter: {{ answer | letter }} turns an index "
-            "into one",
+            "into one"
+            if len(choices) > 1
+            else "map 'choices' to a list of all options: {{ options | split(';') }} makes one of "
+            f"a text (it gives {choices[0][:60]!r})",
         )
+    return [letter or given for letter, given in zip(letters, references, strict=True)]
 
 
 # `where` and `exclude` of a source: which rows are taken, and conditions that no row meets.

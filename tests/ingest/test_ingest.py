@@ -127,6 +127,34 @@ def test_choices_are_lettered_and_the_reference_is_checked(tmp_path: Path) -> No
         ingest([bad], base=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("options", "reference", "stored"),
+    [
+        (["A) Paris", " B) Lyon", "C) Nice"], "B) Lyon", (["Paris", "Lyon", "Nice"], "B")),
+        (["(1) Paris", "(2) Lyon"], "Lyon", (["Paris", "Lyon"], "B")),
+        # Trap: not the marks of their own places.
+        (["B. cereus", "A. niger"], "A. niger", (["B. cereus", "A. niger"], "B")),
+        (["A. niger", "E. coli"], "b", (["A. niger", "E. coli"], "B")),
+        (["3", "1", "2"], "2", "'2' is not the letter"),  # the second text, or the third place
+        (["7", "9"], "9", (["7", "9"], "B")),
+        (["Lyon", "Lyon"], "Lyon", "'Lyon' is not the letter of one of 2 options, nor the text"),
+        (["A) Paris; B) Lyon"], "B", "makes one of a text"),
+    ],
+)
+def test_options_lose_their_marks_and_a_reference_may_be_the_text_of_one(
+    tmp_path: Path, options: list[str], reference: str, stored: tuple[list[str], str] | str
+) -> None:
+    write(tmp_path, "m.jsonl", [{"q": "Which?", "o": options, "a": reference}])
+    mcq = source("m.jsonl", scorer="mcq", fields={"question": "q", "choices": "o", "references": "a"})
+    if isinstance(stored, str):
+        with pytest.raises(SourceError, match=stored):
+            ingest([mcq], base=tmp_path)
+    else:
+        (query,) = ingest([mcq], base=tmp_path).queries.to_pylist()
+        assert (query["choices"], query["references"]) == (stored[0], [stored[1]])
+        assert f"A. {stored[0][0]}\nB. {stored[0][1]}" in query["prompt"]
+
+
 def test_missing_references_stop_or_are_listed(tmp_path: Path) -> None:
     rows = [*ROWS, {"id": "d", "question": "Why?", "answer": ""}]
     name = write(tmp_path, "q.jsonl", rows)

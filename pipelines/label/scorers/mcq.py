@@ -32,7 +32,14 @@ from routeyard.pipelines.label.scorers.reading import (
     supposes,
     unfinished,
 )
-from routeyard.pipelines.label.scorers.scorer import LETTERS, Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.label.scorers.scorer import (
+    LETTERS,
+    MARK,
+    Scorer,
+    ScoreResult,
+    ScoringInput,
+    without_marks,
+)
 
 _RE = worded("mcq")
 
@@ -63,7 +70,8 @@ class NamedOption(NamedTuple):
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the option of `output` and compares it with the reference letters."""
-    choices, wanted = asked.choices, _wanted(asked.choices, asked.references)
+    choices = without_marks(asked.choices)
+    wanted = {letter for text in asked.references if (letter := letter_of(text, asked.choices))}
     if not wanted:
         return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
     allowed = LETTERS[: len(choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))]
@@ -167,14 +175,17 @@ def _content(letter: str, choices: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _wanted(choices: tuple[str, ...], references: tuple[str, ...]) -> set[str]:
-    """Letters of references given as letter, `(B)`, or text of a choice."""
-    wanted = set()
-    for reference in references:
-        bare = reference.strip().strip("().* ").upper()
-        listed = len(bare) == 1 and bare in LETTERS[: len(choices) or 26]
-        wanted.add(bare if listed else _equal(reference, choices))
-    return {letter for letter in wanted if letter}
+def letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
+    """Letter of a reference given as letter, `(B)`, or text of one choice, with its mark or
+    without; None of any other.
+    """
+    bare = reference.strip().strip("().* ").upper()
+    if len(bare) == 1 and bare in LETTERS[: len(choices) or 26]:
+        return bare
+    mark, choices = MARK.match(reference), without_marks(choices)
+    if mark and _equal(reference[mark.end() :], choices) == mark[1].upper():
+        return mark[1].upper()
+    return _equal(reference, choices)
 
 
 # The option that a mark, a line or an output is: its letter, several letters, or its text.
@@ -471,7 +482,7 @@ def _mentions(
 
 SCORER = Scorer(
     "mcq",
-    "16",
+    "17",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 from routeyard.pipelines.label.scorers.reading import named, retracts
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#: The mark before the text of an option: `A) `, `(b)`, `1. `.
+MARK = re.compile(r"\s*\(?([A-Za-z]|\d{1,2})(?:[)\]]\s*|[.:]\s+)(?=\S)")
 Outcome = Literal["correct", "incorrect", "abstain", "error"]
+
+
+@lru_cache(maxsize=65536)
+def without_marks(choices: tuple[str, ...]) -> tuple[str, ...]:
+    """Options without the marks of their places (`A) Paris`, `B) Lyon`), where each has its own."""
+    marks = [mark for text in choices if (mark := MARK.match(text))]
+    own = "".join(mark[1].upper() for mark in marks)
+    places = LETTERS[: len(choices)], "".join(map(str, range(1, len(choices) + 1)))
+    if len(choices) < 2 or own not in places:
+        return choices
+    return tuple(text[mark.end() :] for mark, text in zip(marks, choices, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
