@@ -501,8 +501,7 @@ SELECT CASE WHEN few THEN 'other suites' WHEN any_value(suite_name) = '' THEN 'a
             ELSE any_value(suite_name) END AS about,
        list(row ORDER BY row) AS rows,
        format('{:,} answers are the reference, but for units and marks, and count as wrong', count(*)) AS says
-FROM rejected GROUP BY few, CASE WHEN NOT few THEN suite END HAVING count(*) >= 3
-ORDER BY few, min(suite)
+FROM rejected GROUP BY few, CASE WHEN NOT few THEN suite END HAVING count(*) >= 3 ORDER BY few, min(suite)
 
 -- name: damaged_reference
 -- needs: score, reference
@@ -510,24 +509,25 @@ ORDER BY few, min(suite)
 -- mends: score
 -- key: sources[].exclude
 -- References that ask for nothing (an article or a preposition alone, a word for no value, signs alone, a
--- separator at the end, a sign of HTML), and that no answer is right against. Where signs alone are what
--- many questions ask for, none is damaged.
+-- separator at the end, a sign of HTML), and that no answer is right against; questions whose rows state several.
+-- Where signs alone are what many questions ask for, none is damaged; where options are shuffled for each arm, most
+-- questions have several references, and none is reported.
 WITH questions AS (
     SELECT question, arg_min_null(reference, row) AS asked, arg_min(question_name, row) AS name, list(row) AS rows,
-           max(coalesce(score, -1)) AS best
-    FROM a GROUP BY question
+           max(coalesce(score, -1)) AS best,
+           count(DISTINCT coalesce(amount(bare(reference)), bare(reference))) > 1 AS several FROM a GROUP BY question
 ), bad AS (
-    FROM questions WHERE best = 0 AND regexp_matches(asked,
+    FROM questions WHERE several OR best = 0 AND regexp_matches(asked,
         '^\W*(the|an|of|and|or|to|is|in|it|this|that|nan|null|n/a|todo|tbd|undefined)?\W*$|'
         '[\w)\]][;,:]\s*$|&(amp|lt|gt|quot|nbsp|#\d+);', 'i')
 ), whole AS (
-    SELECT count(*) AS n, list_sort(flatten(list(rows))) AS rows,
+    SELECT several, count(*) AS n, list_sort(flatten(list(rows))) AS rows,
            array_to_string(list(format('{} of {}', repr(asked[:40]), name) ORDER BY question)[:3], ', ') AS shown
-    FROM bad
+    FROM bad GROUP BY several
 )
-SELECT 'references' AS about, rows,
-       format('{:,} references look damaged ({}), and no answer is right against them', n, shown) AS says
-FROM whole WHERE n BETWEEN 1 AND 0.2 * (SELECT count(*) FROM questions)
+SELECT 'references' AS about, rows, format(if(several, '{:,} questions have several references ({}, and another)',
+       '{:,} references look damaged ({}), and no answer is right against them'), n, shown) AS says
+FROM whole WHERE n BETWEEN 1 AND 0.2 * (SELECT count(*) FROM questions) ORDER BY several
 
 -- name: verdict_by_length
 -- needs: score, text

@@ -414,6 +414,19 @@ def test_scores_that_no_grader_gave_or_gave_to_others_are_named(
         assert found.verdict == "defective"
 
 
+@pytest.mark.parametrize(("every", "named"), [(1_000, True), (50, True), (1, False)])
+def test_rows_of_one_question_that_state_several_references_are_named(
+    every: int, named: bool
+) -> None:
+    columns = honest()
+    put(columns, slice(None), reference="12 kg")
+    put(columns, of(columns, "birch"), reference="12")  # the same, but for its unit
+    # Trap: where options are shuffled for each arm, nearly all differ.
+    put(columns, of(columns, "delta")[::every], reference="13")
+    says = [one.says for one in audited(columns).findings if one.kind == "damaged_reference"]
+    assert any("questions have several references" in text for text in says) == named
+
+
 def test_every_check_has_a_planted_defect() -> None:
     notes = {"same_opening", "solved_suite", "asked_twice", "stopped_at_limit"}
     # Planted in test_unnamed_columns.py.
