@@ -262,7 +262,8 @@ def answers_at(path: Path, folder: Path, mapping: Mapping[str, str]) -> Results 
         raise results.error or BadInput(
             results.doubt or "no answers or scores of models were found there",
             where=str(path),
-            next_step=f"for questions: routeyard init mine.yaml --from {path}",
+            next_step=f"for questions: routeyard init mine.yaml --from {path}; for answers without "
+            "scores, with --recording FILE beside it, the same file where it states the references",
         )
     return results
 
@@ -355,7 +356,7 @@ def init_command(
     Reads CSV, JSONL, JSON and Parquet. Without a provider (--provider, OPENAI_BASE_URL,
     OPENROUTER_API_KEY or OPENAI_API_KEY) the pool is simulated: it costs nothing, and shows
     the whole way to a release. Answers that exist already come with --recording (one row
-    per answer).
+    per answer; the same file where its rows state question and reference as well).
 
     Results that are scored already need no more than their file or folder, in any layout: a
     table with a row per answer or a column per model, maps and lists of ids in JSON, a file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -238,7 +239,8 @@ def refuse_answers(
         f"({few(models)}); the columns read as {columns}",
         where=origin + (f" (beside it are {'; '.join(unread)})" if unread else ""),
         next_step=f"routeyard init {recipe} --from QUESTIONS --recording {of}, where "
-        "QUESTIONS is the file of the questions; or name the question's column with --question",
+        "QUESTIONS is the file of the questions: the same, where its rows state question and "
+        "reference; or name the question's column with --question",
     )
 
 
@@ -295,11 +297,57 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         collect={"provider": "recorded", "recorded": [entry]},
         words=f"{len(models)} models that {place.name} holds answers of",
         waivers=_waivers(answers, count, [item for item in unread if looks_like_money(item)]),
-        unread=[f"column {item!r} of the recording" for item in unread],
+        unread=[
+            f"column {item!r} of the recording" for item in unread if item not in table.columns
+        ],
         lacks=lacks + nameless,
         graded="text" not in answers or ("score" in answers and "references" not in guess.fields),
         outputs=[str(text) for text in first.values(answers.get("text", "")) if text],
     )
+
+
+def questions_beside(answers: Path, recipe: Path) -> tuple[Path, list[str]]:
+    """Write the questions of answers whose rows state them into `NAME-data`, one row each, without
+    what was answered; their file, and what a person is asked.
+
+    A column is of the question where nine in ten questions have one value of it; of several, the
+    one that most rows have is taken.
+
+    Raises:
+        BadInput: the columns do not say which row is of which question.
+    """
+    rows = list(files.rows(answers))
+    roles = answers_of(drawn(rows, LOOKED_AT)) or {}
+    key = roles.pop("query", "")
+    if not key or "{{" in key:
+        raise BadInput(
+            "no column of the answers names their question",
+            where=str(answers),
+            next_step="call it 'question', or give the questions as a file of their own: --from",
+        )
+    answered = " ".join(roles.values())
+    names = [name for name in rows[0] if not mentions(answered, name)]
+    seen: dict[str, dict[str, Counter[str]]] = {}
+    for row in rows:
+        mine = seen.setdefault(str(row.get(key)), {})
+        for name in names:
+            if row.get(name) not in (None, ""):
+                mine.setdefault(name, Counter())[json.dumps(row[name], default=str)] += 1
+    several = Counter(n for mine in seen.values() for n, values in mine.items() if len(values) > 1)
+    kept = [name for name in names if 10 * several[name] <= len(seen)]
+    taken = [
+        {n: json.loads(max(sorted(v := mine[n]), key=v.get)) if n in mine else None for n in kept}
+        for mine in seen.values()
+    ]
+    folder = recipe.with_name(f"{recipe.stem}-data")
+    name = f"{answers.stem}.parquet"
+    _write(folder, {name: pa.Table.from_pylist(taken)})
+    return folder / name, [
+        f"{several[n]:,} of {len(seen):,} questions have several {n!r}; the one that most answers "
+        "have is taken"
+        for n in kept
+        if several[n]
+    ]
 
 
 def _unread(first: Table, mapped: str) -> list[str]:
@@ -554,24 +602,24 @@ def _said(table: pa.Table, where: np.ndarray, what: str, values: np.ndarray) -> 
     return [f"left out: {len(rows):,} {what} (first {values[first]:g} at {at})"]
 
 
-def write_tables(
-    folder: Path, questions: list[dict[str, Any]], answers: dict[str, pa.Array]
-) -> None:
+def _write(folder: Path, tables: Mapping[str, pa.Table]) -> None:
     if folder.exists():
         raise BadInput(
             f"{folder} exists already and is not overwritten",
             where=str(folder),
             next_step="give the recipe another name, or remove the folder",
         )
-    schema = pa.schema(
-        [("id", pa.string()), ("question", pa.string()), ("references", pa.list_(pa.string())),
-         ("task", pa.string()), ("split", pa.string())]
-    )  # fmt: skip
     folder.parent.mkdir(parents=True, exist_ok=True)
     with staging(folder) as made:
-        pq.write_table(pa.Table.from_pylist(questions, schema), made / "queries.parquet")
-        pq.write_table(pa.table(answers), made / "responses.parquet")
+        for name, table in tables.items():
+            pq.write_table(table, made / name)
         place(made, folder)
+
+
+_QUESTIONS = pa.schema(
+    [("id", pa.string()), ("question", pa.string()), ("references", pa.list_(pa.string())),
+     ("task", pa.string()), ("split", pa.string())]
+)  # fmt: skip
 
 
 #: Kinds of notes that the card repeats.
@@ -693,7 +741,8 @@ def from_results(
         results.table, ids, [gate.removeprefix("audit:") for gate in accepted]
     )
     folder = recipe.with_name(f"{recipe.stem}-data")
-    write_tables(folder, questions, answers)
+    asked_of = pa.Table.from_pylist(questions, _QUESTIONS)
+    _write(folder, {"queries.parquet": asked_of, "responses.parquet": pa.table(answers)})
     asked = [note.says for note in results.notes if note.kind in ASKED]
     known = [note.says for note in results.notes if note.kind in _ISSUES]
     models = sorted(set(answers["model"].to_pylist()))

@@ -21,6 +21,7 @@ from routeyard.flows.new_recipe.from_results import (
     from_results,
     names_models,
     one_kind,
+    questions_beside,
     recorded_results,
     refuse_answers,
 )
@@ -310,6 +311,10 @@ def start_recipe(
         source, answers, suggested, guess = from_results(no_results, origin, recipe, accepted)
         count, lacks = no_results.table.num_rows, answers.lacks
     else:
+        doubts: list[str] = []
+        if recording and Path(origin).is_file() and Path(origin).samefile(recording):
+            beside, doubts = questions_beside(Path(origin), recipe)
+            origin = str(beside)
         source, rows, unread = first_rows(origin, recipe, config, split)
         count, table = len(rows), Table(rows)
         guess = guess_columns(rows, _checked(fields, table.columns, origin))
@@ -327,6 +332,7 @@ def start_recipe(
         else:
             suggested = _scorer(guess, table, references, scorer, answers.outputs)
         lacks = [*answers.lacks, *_lacks(guess, suggested), *_to_confirm(no_results, guess)]
+        lacks += [f"your word: {doubt}" for doubt in doubts]
         source |= {"scorer": suggested.scorer, "fields": guess.fields}
         left_out = _left_out(source, guess, table, references)
     text = recipe_text(

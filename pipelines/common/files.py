@@ -188,7 +188,9 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
         raise SourceError(
             f"the header names {twice[0]!r} several times: one would hide the other",
             where=f"{path}:1",
-            next_step="give each column its own name",
+            next_step="give each column its own name"
+            if twice[0]
+            else "the first line names the columns: delete a title above it, and name each column",
         )
     for row in reader:
         if None in row or (None in row.values() and not short_rows):

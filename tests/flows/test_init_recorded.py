@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.cli import run
@@ -102,6 +103,31 @@ def test_a_recording_fills_the_pool_and_finds_the_questions_id(tmp_path: Path) -
         "completion_tokens": "out_tok", "cost_usd": "price paid ($)",
     }  # fmt: skip
     assert faults(str(recipe)) == []
+
+
+def test_rows_that_state_question_options_and_answer_are_both(tmp_path: Path) -> None:
+    rows = [
+        {"Frage": f"Which is {i}?", "Optionen": f"A) {i}|B) {i + 7}|C) {i + 9}",
+         "Musterlösung": "A" if i or model == "gpt-4o" else "B", "Modell": model,
+         "Antwort": f"It is {i + 7 * (model == 'gpt-4o-mini')}.", "tok_out": i + 3,
+         "host": model[:3]}
+        for i in range(12) for model in ("gpt-4o", "gpt-4o-mini", "claude-3-haiku")
+    ]  # fmt: skip
+    answers = table(tmp_path / "runs.csv", rows)
+    recipe = tmp_path / "r.yaml"
+    done = start_recipe(recipe, str(answers), fields={}, recording=str(answers))
+    assert done.lacks == [
+        "your word: 1 of 12 questions have several 'Musterlösung'; the one that most answers have "
+        "is taken"
+    ]
+    assert pq.read_table(tmp_path / "r-data" / "runs.parquet").column_names == [
+        "Frage", "Optionen", "Musterlösung"]  # fmt: skip
+    assert done.scorer.scorer == "mcq"
+    assert faults(str(recipe)) == []
+    # Without a column that says which row is of which question nothing is made up.
+    nameless = table(tmp_path / "n.csv", [{k: r[k] for k in ("Modell", "Antwort")} for r in rows])
+    with pytest.raises(BadInput, match="no column of the answers names their question"):
+        start_recipe(tmp_path / "n.yaml", str(nameless), fields={}, recording=str(nameless))
 
 
 def test_an_id_that_only_the_recording_tells(tmp_path: Path) -> None:

@@ -145,7 +145,9 @@ def test_options_lose_their_marks_and_a_reference_may_be_the_text_of_one(
     tmp_path: Path, options: list[str], reference: str, stored: tuple[list[str], str] | str
 ) -> None:
     write(tmp_path, "m.jsonl", [{"q": "Which?", "o": options, "a": reference}])
-    mcq = source("m.jsonl", scorer="mcq", fields={"question": "q", "choices": "o", "references": "a"})
+    mcq = source(
+        "m.jsonl", scorer="mcq", fields={"question": "q", "choices": "o", "references": "a"}
+    )
     if isinstance(stored, str):
         with pytest.raises(SourceError, match=stored):
             ingest([mcq], base=tmp_path)
