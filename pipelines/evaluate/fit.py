@@ -224,8 +224,13 @@ class Fit:
             wrong = "are no table of numbers"
         if wrong or not every(np.isfinite, values):
             name = getattr(self._router, "name", self._router)
+            if not wrong:
+                odd = np.argwhere(~np.isfinite(values))
+                question, model = queries.query_ids[odd[0][0]], self._train.model_ids[odd[0][1]]
+                wrong = f"are not finite: {len(odd):,} of {values.size:,}, first {question!r} of "
+                wrong += repr(model)
             raise BadInput(
-                f"the scores of router {name!r} {wrong or 'are not finite'}",
+                f"the scores of router {name!r} {wrong}",
                 next_step=f"`scores` returns {shape[0]} × {shape[1]} finite numbers, "
                 "columns in the order of `train.model_ids`",
             )
