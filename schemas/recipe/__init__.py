@@ -44,11 +44,11 @@ class Fields(Strict):
     prompt: str | None = None
     """The whole prompt, where it is not made from question, choices and instruction."""
     choices: str | list[str] | None = None
-    """Options of a multiple-choice question, in the order of their letters; one without a text is
-    left out at the end, and an error before others."""
+    """Options of a multiple-choice question, in the order of their letters, whose marks (`A) `) are
+    taken off; one without a text is left out at the end, and an error before others."""
     references: str | list[str] | None = None
-    """Accepted answers, of which any one is right (for `mcq` the letter; for `code` tests, which
-    all have to pass). A set that has to be complete is one reference."""
+    """Accepted answers, of which any one is right (for `mcq` the letter or the text of an option;
+    for `code` tests, which all have to pass). A set that has to be complete is one reference."""
     task: str | None = None
     """Task of the row."""
     domain: str | None = None
