@@ -8,6 +8,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.files import DATA_HINT
 from routeyard.schemas.contracts import RECORDING, recording
 
 _ZEROEVAL = """
@@ -106,7 +108,9 @@ QUERIES = {
 
 def data() -> Path:
     """The folder of published data (`ROUTEYARD_DATA`)."""
-    return Path(os.environ["ROUTEYARD_DATA"])
+    if not (folder := os.environ.get("ROUTEYARD_DATA")):
+        raise SourceError("ROUTEYARD_DATA is not set", next_step=DATA_HINT)
+    return Path(folder)
 
 
 def matrix(name: str) -> pa.Table:
