@@ -296,7 +296,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         pool={"models": [{"model_id": name} for name in sorted(models)]},
         collect={"provider": "recorded", "recorded": [entry]},
         words=f"{len(models)} models that {place.name} holds answers of",
-        waivers=_waivers(answers, count, [item for item in unread if looks_like_money(item)]),
+        waivers=_waivers(answers, count, unread),
         unread=[
             f"column {item!r} of the recording" for item in unread if item not in table.columns
         ],
@@ -405,12 +405,16 @@ def _waivers(fields: Mapping[str, str], rows: int, unread: Sequence[str]) -> lis
 
     Args:
         rows: Rows of the recording, all of which a waiver is about.
-        unread: Columns that look like costs, and were not read.
+        unread: Columns that were not read.
     """
     usage = {"prompt_tokens", "completion_tokens"} <= fields.keys()
     waivers = {}
     if not usage:
         waivers["metering:usage_missing"] = f"{rows:,} answers are recorded without usage."
+        if tokens := [name for name in unread if "tok" in name.lower()]:
+            waivers["metering:usage_missing"] = (
+                f"Usage is unknown: {few(tokens)} look like counts of tokens and were not read."
+            )
     if "cost_usd" not in fields:
         waivers["metering:price_unknown"] = (
             f"The pool states no prices of the models of {rows:,} answers; fill in price_in, "
@@ -418,9 +422,9 @@ def _waivers(fields: Mapping[str, str], rows: int, unread: Sequence[str]) -> lis
             if usage
             else f"{rows:,} answers are recorded without costs."
         )
-        if unread:
+        if money := [name for name in unread if looks_like_money(name)]:
             waivers["metering:price_unknown"] = (
-                f"Costs are unknown: {few(unread)} look like costs and were not read."
+                f"Costs are unknown: {few(money)} look like costs and were not read."
             )
     return [{"gate": gate, "reason": reason} for gate, reason in waivers.items()]
 

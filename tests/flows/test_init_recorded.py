@@ -168,6 +168,18 @@ def test_rows_of_a_recording_that_name_no_model_are_counted(tmp_path: Path) -> N
     assert "a row names no model" in str(faults(str(recipe))[0])
 
 
+def test_a_waiver_names_the_columns_that_may_hold_what_it_waives(tmp_path: Path) -> None:
+    odd = [
+        {"item": row["item"], "LLM name": row["LLM name"], "answer text": row["answer text"],
+         "tok_a": 9, "tok_b": 5, "dollar_x": 0.001, "dollar_y": 0.002} for row in ANSWERS
+    ]  # fmt: skip
+    questions, answers = table(tmp_path / "q.csv", QUESTIONS), table(tmp_path / "runs.csv", odd)
+    done = start_recipe(tmp_path / "r.yaml", str(questions), fields={}, recording=str(answers))
+    reasons = {waiver["gate"]: waiver["reason"] for waiver in done.waivers}
+    assert "tok_a, tok_b look like counts of tokens" in reasons["metering:usage_missing"]
+    assert "dollar_x, dollar_y look like costs" in reasons["metering:price_unknown"]
+
+
 @pytest.mark.parametrize("layout", ["prefix", "plain", "no id"])
 def test_scores_beside_the_questions_become_a_recipe_that_builds(
     layout: str, tmp_path: Path
