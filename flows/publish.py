@@ -164,7 +164,7 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
     check_target(to)
     if not (release / MANIFEST).exists():
         read_manifest(release)
-    # A place that cannot be is said before all of the release is checked.
+    # A wrong place ends it before all of the release is checked.
     place = to if is_url(to) else str(Path(to).absolute())
     if not is_url(to):
         outside_releases(Path(to))
