@@ -220,7 +220,7 @@ collect:
 @pytest.mark.slow
 def test_killed_shards_go_on_where_they_were(tmp_path):
     with running(latency=1) as url:
-        recipe = recipe_for(tmp_path, url, 60)
+        recipe = recipe_for(tmp_path, url)
         yard = tmp_path / "yard"
         words = ["build", str(recipe), "--workspace", str(yard), "--until", "collect"]
         process = subprocess.Popen(
