@@ -18,7 +18,15 @@ from routeyard.datacards.publish import publish_hub
 from routeyard.pipelines.common.errors import BadInput, GateFailed
 from routeyard.pipelines.common.staging import write_json
 from routeyard.pipelines.release.manifest import MANIFEST, read_manifest, refuse_yanked, yanked
-from routeyard.pipelines.release.storage import is_url, local_copy, names, outside_releases, put
+from routeyard.pipelines.release.storage import (
+    filesystem,
+    is_url,
+    local_copy,
+    names,
+    outside_releases,
+    put,
+    storage_errors,
+)
 from routeyard.pipelines.verify.evidence import KINDS
 from routeyard.pipelines.verify.prove import verify
 
@@ -156,6 +164,13 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
     check_target(to)
     if not (release / MANIFEST).exists():
         read_manifest(release)
+    # A wrong place ends it before all of the release is checked.
+    place = to if is_url(to) else str(Path(to).absolute())
+    if not is_url(to):
+        outside_releases(Path(to))
+    elif not to.startswith("hub:"):
+        with storage_errors(to):
+            filesystem(to)
     if findings := _verified(release).findings:
         raise GateFailed(
             f"the release does not hold: {findings[0].where} {findings[0].says}",
@@ -177,9 +192,6 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         )
         unseen = "" if done.asked else "; the hub was not reached, so its contents are unknown"
         return Delivery(done.sent, len(files), size, f"{done.url} ({done.tag}){unseen}")
-    place = to if is_url(to) else str(Path(to).absolute())
-    if not is_url(to):
-        outside_releases(Path(to))
     stored = put(release, place, dry_run=dry_run)
     return Delivery(stored.sent, len(files), size, stored.url)
 

@@ -265,6 +265,17 @@ def postgres(postgres_server: str) -> str:
 
 
 @pytest.fixture
+def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`evaluate` writes its tables without a page: drawing takes most of its time."""
+    from routeyard.flows.evaluation import evaluate
+
+    whole = evaluate.write_evaluation
+    monkeypatch.setattr(
+        evaluate, "write_evaluation", lambda *given, page=False: whole(*given, page=False)
+    )
+
+
+@pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of all routers of ours that are fitted, in order."""
     from routeyard.pipelines.evaluate import fit

@@ -92,6 +92,7 @@ def release(yard: Path) -> Path:
     return yard / "releases/small/1.0.0"
 
 
+@pytest.mark.usefixtures("without_pages")
 def test_the_release_is_whole_and_every_cost_metric_is_there(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,12 +16,22 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from routeyard.flows.cli import run
+
 SQL = "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL"
 
 
 def ask(release: Path, sql: str) -> list[tuple]:
     with duckdb.connect(str(release / "demo.duckdb"), read_only=True) as connection:
         return connection.execute(sql).fetchall()
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """What a command prints."""
+    capsys.readouterr()
+    done, said = run([*map(str, words)]), capsys.readouterr()
+    assert done == 0, said.err
+    return said.out
 
 
 def test_the_summary_says_what_matters(demo_yard: Path) -> None:
@@ -109,7 +119,7 @@ def test_load_dataset_reads_it_offline(demo_release: Path, tmp_path: Path) -> No
     assert [int(line) for line in done.stdout.split()[-2:]] == counts
 
 
-def test_a_second_build_changes_nothing_and_asks_nothing(demo_yard: Path, call) -> None:
+def test_a_second_build_changes_nothing_and_asks_nothing(demo_yard: Path, capsys) -> None:
     ledger = demo_yard / "ledger" / "ledger.sqlite"
 
     def attempts() -> int:
@@ -117,9 +127,7 @@ def test_a_second_build_changes_nothing_and_asks_nothing(demo_yard: Path, call) 
             return int(connection.execute("SELECT count(*) FROM attempts").fetchone()[0])
 
     before = attempts()
-    done = call("build", "demo", "--workspace", demo_yard, "--json")
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    summary = json.loads(told(capsys, "build", "demo", "--workspace", demo_yard, "--json"))
     assert summary["release"]["status"] == "unchanged"
     assert all(stage["reused"] for stage in summary["stages"].values())
     assert attempts() == before
@@ -155,16 +163,16 @@ def test_another_workspace_with_the_same_ledger_gives_the_same_bytes(
 
 
 def test_status_says_fresh_and_names_what_a_change_makes_stale(
-    demo_yard: Path, tmp_path: Path, call
+    demo_yard: Path, tmp_path: Path, capsys
 ) -> None:
-    rows = json.loads(call("status", "demo", "--workspace", demo_yard, "--json").stdout)
+    rows = json.loads(told(capsys, "status", "demo", "--workspace", demo_yard, "--json"))
     assert {row["state"] for row in rows} == {"fresh"}
     recipe = tmp_path / "demo.yaml"
-    text = call("recipe", "check", "demo", "--print", "--defaults").stdout.replace(
+    text = told(capsys, "recipe", "check", "demo", "--print", "--defaults").replace(
         "threshold: 0.999", "threshold: 0.99"
     )
     recipe.write_text(text)
-    rows = json.loads(call("status", recipe, "--workspace", demo_yard, "--json").stdout)
+    rows = json.loads(told(capsys, "status", recipe, "--workspace", demo_yard, "--json"))
     states = {row["stage"]: row for row in rows}
     assert states["label"]["state"] == "fresh"
     assert states["curate"]["state"] == "stale"
@@ -172,13 +180,13 @@ def test_status_says_fresh_and_names_what_a_change_makes_stale(
     assert states["release"]["state"] == "waiting"
     # In a shared workspace a recipe that never got there is not compared with the others.
     recipe.write_text(text.replace("name: demo\n", "name: another\n", 1))
-    rows = json.loads(call("status", recipe, "--workspace", demo_yard, "--json").stdout)
+    rows = json.loads(told(capsys, "status", recipe, "--workspace", demo_yard, "--json"))
     assert [row["why"] for row in rows if row["state"] == "stale"] == ["never run for this recipe"]
 
 
-def test_a_plan_counts_what_is_there(demo_yard: Path, tmp_path: Path, call) -> None:
-    empty = json.loads(call("plan", "demo", "--workspace", tmp_path / "y", "--json").stdout)
-    full = json.loads(call("plan", "demo", "--workspace", demo_yard, "--json").stdout)
+def test_a_plan_counts_what_is_there(demo_yard: Path, tmp_path: Path, capsys) -> None:
+    empty = json.loads(told(capsys, "plan", "demo", "--workspace", tmp_path / "y", "--json"))
+    full = json.loads(told(capsys, "plan", "demo", "--workspace", demo_yard, "--json"))
     assert empty["calls"] == empty["queries"] * empty["models_in_pool"]
     assert empty["cost_usd"] > 0
     assert (full["calls"], full["missing"]) == (0, 0)

@@ -132,7 +132,7 @@ def test_evaluate_writes_its_files_and_leaves_the_release_alone(release, tmp_pat
     assert "cannot be compared" not in capsys.readouterr().err
 
 
-def test_groups_bands_and_binary_rules_by_option(release, tmp_path, capsys) -> None:
+def test_groups_bands_and_binary_rules_by_option(release, tmp_path, capsys, request) -> None:
     out = tmp_path / "out"
     arguments = ["evaluate", str(release), "--out", str(out), "--router", "task-map",
                  "--resamples", "100", "--no-certificate"]  # fmt: skip
@@ -153,6 +153,7 @@ def test_groups_bands_and_binary_rules_by_option(release, tmp_path, capsys) -> N
         return {r["metric"]: r["value"] for r in found if r["router"] == "knn"}
 
     default = values(*held[:2])
+    request.getfixturevalue("without_pages")
     rows = {r["group"]: r for r in pq.read_table(out / "ood.parquet").to_pylist()}
     # By category, and the other way round: trained on the group, tested on the rest.
     assert {"first", "first/task-0", "not first"} <= set(rows)
@@ -187,6 +188,7 @@ def test_certify_writes_json_and_its_gate_exits_3(release, tmp_path) -> None:
     assert run([*arguments, "--gate"]) == 3
 
 
+@pytest.mark.usefixtures("without_pages")
 def test_a_router_in_twenty_lines_of_python(release, tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "my_router.py").write_text(
         "import numpy as np\n"
@@ -247,6 +249,7 @@ def _with_preferences(release: Path, folder: Path, bases: tuple[str, ...]) -> Pa
     return folder
 
 
+@pytest.mark.usefixtures("without_pages")
 def test_a_basis_is_chosen_by_name_and_shown(release, tmp_path, capsys) -> None:
     both = _with_preferences(
         release, tmp_path / "both" / "1.0.0", ("correctness", "semantic_entropy")
@@ -262,6 +265,7 @@ def test_a_basis_is_chosen_by_name_and_shown(release, tmp_path, capsys) -> None:
     assert not [name for name in names if "semantic_entropy" in name or "[labels]" in name]
 
 
+@pytest.mark.usefixtures("without_pages")
 def test_bands_and_picks_are_options(release, tmp_path, capsys) -> None:
     ids = pq.read_table(release / "data" / "queries.parquet").column("query_id").to_pylist()
     tested = [q for i, q in enumerate(ids) if i % 4 in (1, 3)]

@@ -155,7 +155,13 @@ SHAPES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SHAPES)
+#: Those that take seconds to read; `tests/ingest/results/test_shapes.py` reads them too.
+UNHURRIED = ("trustedrouter_gateway", "swe_reports/results")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in UNHURRIED else ()) for n in SHAPES]
+)
 def test_recipes_of_public_results_have_no_fault(name: str, data: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "r.yaml"
     start_recipe(recipe, str(data / "shapes" / name), fields={})

@@ -51,7 +51,16 @@ def test_a_build_and_status_without_an_api_import_no_prefect(
     assert python(_USED, "status", "demo") == "False"
 
 
-@pytest.mark.parametrize("place", ["environment", ".env", "profiles.toml", "pyproject.toml"])
+#: Each is found in a way of its own, but `pyproject.toml` as `.env` is.
+PLACES = [
+    "environment",
+    ".env",
+    "profiles.toml",
+    pytest.param("pyproject.toml", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_an_api_is_found_wherever_prefect_finds_it(
     place: str, tmp_path: Path, python: Python
 ) -> None:

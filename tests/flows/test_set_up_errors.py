@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from routeyard.flows.cli import run
 from tests.faults.yard import write
 from tests.silent.test_wrong_key import Reply, Server, refused, said
 
@@ -57,7 +57,7 @@ def server() -> Any:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_an_error_of_six_lines_says_what_to_do(
-    name: str, server: Server, tmp_path: Path, call: Any
+    name: str, server: Server, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
     reply, code, expected = WRONG[name]
     address = server.base_url
@@ -76,16 +76,17 @@ def test_an_error_of_six_lines_says_what_to_do(
     if name == "batch":
         collect["transport"] = "batch"
     recipe = write(tmp_path, {**changes, "label": {}, "curate": []})
-    env = {**os.environ, "KEY_TRIED": "" if name == "no key" else "sk-0123456789"}
+    monkeypatch.setenv("KEY_TRIED", "" if name == "no key" else "sk-0123456789")
     words = ["build", str(recipe), "--workspace", str(tmp_path / "yard"), "--until", "collect"]
     if name == "disk":
         limited = ["sh", "-c", 'ulimit -f 200; exec "$@"', "-", sys.executable, "-m", "routeyard"]
-        done = subprocess.run([*limited, *words], env=env, capture_output=True, text=True)
+        done = subprocess.run([*limited, *words], capture_output=True, text=True)
+        ended, told = done.returncode, done.stderr
     else:
-        done = call(*words, env=env)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
+        ended, told = run(words), capsys.readouterr().err
+    assert ended == code, told
+    assert "Traceback" not in told
     # Folders of tests have long names.
-    assert len(lines_of(done.stderr.replace(str(tmp_path), "here"))) <= 6, done.stderr
+    assert len(lines_of(told.replace(str(tmp_path), "here"))) <= 6, told
     for part in expected:
-        assert part in done.stderr, done.stderr
+        assert part in told, told

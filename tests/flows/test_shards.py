@@ -138,9 +138,11 @@ def test_a_killed_shard_goes_on_where_it_was(encoder, tmp_path):
 # -- collection -----------------------------------------------------------------
 
 
-def recipe_for(folder, url):
+def recipe_for(folder, url, questions=None):
     path = folder / "shared.yaml"
     said = RECIPE.format(bank=bank.write(folder / "bank.jsonl"), url=url)
+    if questions:
+        said = said.replace("scorer: numeric\n", f"scorer: numeric\n    limit: {questions}\n", 1)
     # Here calls in flight are counted, not calls a minute.
     path.write_text(said.replace("requests_per_minute: 1800", "requests_per_minute: 9000"))
     return path
@@ -160,7 +162,7 @@ def collect(recipe, yard, shards):
 def test_collection_in_shards_asks_every_pair_once_within_the_limit(tmp_path):
     # Without faults: a later run would meet none of those that an earlier one met.
     with running(latency=0.2, faults=0) as url:
-        recipe = recipe_for(tmp_path, url)
+        recipe = recipe_for(tmp_path, url, 60)
         sharded = collect(recipe, tmp_path / "three", 3)
         counts, answered = counted(url)
         assert set(answered) == {1}

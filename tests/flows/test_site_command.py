@@ -115,10 +115,30 @@ def test_a_question_carries_answers_verdicts_cost_and_who_decided(site: Path) ->
     assert contested == [False, True, False]
 
 
-def test_a_workspace_shows_its_versions_and_gives_the_same_bytes_again(
+def test_a_workspace_shows_its_versions_with_their_own_evaluations_and_the_same_bytes_again(
     release: Path, tmp_path: Path
 ) -> None:
-    one, two = (write_site([tmp_path], tmp_path / name).parent for name in ("one", "two"))
+    fingerprint = json.loads((release / "manifest.json").read_text())["fingerprint"]
+    ids = [row["query_id"] for row in small_release.tiny_tables()["queries"].to_pylist()]
+    beside = tmp_path / "beside" / "results"
+    beside.mkdir(parents=True)
+    row = {"router": "my-own-router", "metric": "accuracy", "split": "test", "value": 0.9}
+    row |= {"low": None, "high": None, "reason": None}
+    pq.write_table(pa.Table.from_pylist([row], RESULTS["metrics"]), beside / "metrics.parquet")
+    choices = {
+        "query_id": ids,
+        "router": ["my-own-router"] * len(ids),
+        "model_id": ["m0"] * len(ids),
+    }
+    pq.write_table(pa.table(choices), beside / "choices.parquet")
+    sites = []
+    for name, of in (("one", fingerprint), ("two", fingerprint), ("other", "another version")):
+        told = {"release": {"fingerprint": of}, "facts": {}, "ranking": []}
+        (beside / "evaluation.json").write_text(json.dumps(told))
+        sites.append(write_site([tmp_path], tmp_path / name, results=[beside]).parent)
+    shown = ["my-own-router" in next(page.rglob("routers.html")).read_text() for page in sites]
+    assert shown == [True, True, False]
+    one, two = sites[:2]
     page = (one / "index.html").read_text(encoding="utf-8")
     assert f"{release.parent.name}/{release.name}/index.html" in page
     files = sorted(p.relative_to(one) for p in one.rglob("*") if p.is_file())
@@ -164,31 +184,6 @@ def test_where_a_cost_is_not_known_specialists_are_told_over_all_models(
     assert row is not None
     # m1 is as good as m0 on even questions: nobody gains, and nobody loses.
     assert ">+0.0</td><td>no</td>" in row[0]
-
-
-def test_an_evaluation_stands_under_the_version_it_was_made_of_alone(
-    release: Path, tmp_path: Path
-) -> None:
-    fingerprint = json.loads((release / "manifest.json").read_text())["fingerprint"]
-    ids = [row["query_id"] for row in small_release.tiny_tables()["queries"].to_pylist()]
-    beside = tmp_path / "results"
-    beside.mkdir()
-    row = {"router": "my-own-router", "metric": "accuracy", "split": "test", "value": 0.9}
-    row |= {"low": None, "high": None, "reason": None}
-    pq.write_table(pa.Table.from_pylist([row], RESULTS["metrics"]), beside / "metrics.parquet")
-    choices = {
-        "query_id": ids,
-        "router": ["my-own-router"] * len(ids),
-        "model_id": ["m0"] * len(ids),
-    }
-    pq.write_table(pa.table(choices), beside / "choices.parquet")
-    shown = []
-    for number, of in enumerate((fingerprint, "another version")):
-        told = {"release": {"fingerprint": of}, "facts": {}, "ranking": []}
-        (beside / "evaluation.json").write_text(json.dumps(told))
-        page = write_site([release], tmp_path / f"site{number}", results=[beside]).parent
-        shown.append("my-own-router" in next(page.rglob("routers.html")).read_text())
-    assert shown == [True, False]
 
 
 def test_bad_places_are_told(release: Path, tmp_path: Path) -> None:

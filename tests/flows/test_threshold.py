@@ -130,6 +130,7 @@ def test_the_audit_and_the_review_compare_by_it(
         assert [r["model_id"] for r in csv.DictReader(file) if r["why"] == "contested"] == ["first"]
 
 
+@pytest.mark.usefixtures("without_pages")
 def test_certificate_card_and_figures(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -663,9 +663,11 @@ def _sets(document: Document, value: Any) -> Iterable[_Set]:
         return
     for trail, rows, known in record_sets(value):
         table = table_of([row for _, row in rows])
-        around = {k: v for k, v in known.items() if k not in table.column_names}
-        for name, told_of in around.items():
-            table = table.append_column(name, pa.array([told_of] * table.num_rows))
+        there = set(table.column_names)
+        around = {k: v for k, v in known.items() if k not in there}
+        told = [pa.array([told_of] * table.num_rows) for told_of in around.values()]
+        names = [*table.column_names, *around]
+        table = pa.Table.from_arrays([*table.columns, *told], names=names)
         places = pa.array([f"{document.name}{at}" for at, _ in rows], pa.string())
         yield (trail or ("(list)",)), _placed(table, document, places), {*around}, ""
 
