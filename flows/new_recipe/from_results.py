@@ -7,8 +7,9 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -306,9 +307,9 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
     )
 
 
-def questions_beside(answers: Path, recipe: Path) -> tuple[Path, list[str]]:
-    """Write the questions of answers whose rows state them into `NAME-data`, one row each, without
-    what was answered; their file, and what a person is asked.
+def questions_beside(origin: str, recording: str | None, recipe: Path) -> tuple[str, list[str]]:
+    """The file of the questions, and what a person is asked. Where rows of answers state their
+    questions as well, these are written into `NAME-data`, one row each, without what was answered.
 
     A column is of the question where nine in ten questions have one value of it; of several, the
     one that most rows have is taken.
@@ -316,6 +317,9 @@ def questions_beside(answers: Path, recipe: Path) -> tuple[Path, list[str]]:
     Raises:
         BadInput: the columns do not say which row is of which question.
     """
+    answers = Path(origin)
+    if not recording or not answers.is_file() or not answers.samefile(recording):
+        return origin, []
     rows = list(files.rows(answers))
     roles = answers_of(drawn(rows, LOOKED_AT)) or {}
     key = roles.pop("query", "")
@@ -323,31 +327,42 @@ def questions_beside(answers: Path, recipe: Path) -> tuple[Path, list[str]]:
         raise BadInput(
             "no column of the answers names their question",
             where=str(answers),
-            next_step="call it 'question', or give the questions as a file of their own: --from",
+            next_step="call it 'question', or give another file with the questions: --from",
         )
-    answered = " ".join(roles.values())
-    names = [name for name in rows[0] if not mentions(answered, name)]
+    seen = _values(rows, key, " ".join(roles.values()))
+    several = Counter(n for mine in seen.values() for n, values in mine.items() if len(values) > 1)
+    kept = [name for name in rows[0] if several[name] * 10 <= len(seen)]
+    lines = [
+        json.dumps({n: json.loads(_most(mine[n])) for n in kept if n in mine}, ensure_ascii=False)
+        for mine in seen.values()
+    ]
+    folder, name = recipe.with_name(f"{recipe.stem}-data"), f"{answers.stem}.jsonl"
+    _write(folder, {name: lambda path: path.write_text("\n".join([*lines, ""]), "utf-8")})
+    return str(folder / name), [
+        f"{several[n]:,} of {len(seen):,} questions have several {n!r}; the one that most answers "
+        "have is taken"
+        for n in kept
+        if several[n]
+    ]
+
+
+def _values(
+    rows: Sequence[Mapping[str, Any]], key: str, mapped: str
+) -> dict[str, dict[str, Counter[str]]]:
+    """Question → column that no mapping names → how often it has which value, as JSON."""
+    names = [name for name in rows[0] if not mentions(mapped, name)]
     seen: dict[str, dict[str, Counter[str]]] = {}
     for row in rows:
         mine = seen.setdefault(str(row.get(key)), {})
         for name in names:
             if row.get(name) not in (None, ""):
                 mine.setdefault(name, Counter())[json.dumps(row[name], default=str)] += 1
-    several = Counter(n for mine in seen.values() for n, values in mine.items() if len(values) > 1)
-    kept = [name for name in names if 10 * several[name] <= len(seen)]
-    taken = [
-        {n: json.loads(max(sorted(v := mine[n]), key=v.get)) if n in mine else None for n in kept}
-        for mine in seen.values()
-    ]
-    folder = recipe.with_name(f"{recipe.stem}-data")
-    name = f"{answers.stem}.parquet"
-    _write(folder, {name: pa.Table.from_pylist(taken)})
-    return folder / name, [
-        f"{several[n]:,} of {len(seen):,} questions have several {n!r}; the one that most answers "
-        "have is taken"
-        for n in kept
-        if several[n]
-    ]
+    return seen
+
+
+def _most(values: Counter[str]) -> str:
+    """The most frequent value, of several the first in order."""
+    return min(values, key=lambda value: (-values[value], value))
 
 
 def _unread(first: Table, mapped: str) -> list[str]:
@@ -606,7 +621,7 @@ def _said(table: pa.Table, where: np.ndarray, what: str, values: np.ndarray) -> 
     return [f"left out: {len(rows):,} {what} (first {values[first]:g} at {at})"]
 
 
-def _write(folder: Path, tables: Mapping[str, pa.Table]) -> None:
+def _write(folder: Path, written: Mapping[str, Callable[[Path], object]]) -> None:
     if folder.exists():
         raise BadInput(
             f"{folder} exists already and is not overwritten",
@@ -615,8 +630,8 @@ def _write(folder: Path, tables: Mapping[str, pa.Table]) -> None:
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with staging(folder) as made:
-        for name, table in tables.items():
-            pq.write_table(table, made / name)
+        for name, write in written.items():
+            write(made / name)
         place(made, folder)
 
 
@@ -745,8 +760,11 @@ def from_results(
         results.table, ids, [gate.removeprefix("audit:") for gate in accepted]
     )
     folder = recipe.with_name(f"{recipe.stem}-data")
-    asked_of = pa.Table.from_pylist(questions, _QUESTIONS)
-    _write(folder, {"queries.parquet": asked_of, "responses.parquet": pa.table(answers)})
+    tables = {
+        "queries.parquet": pa.Table.from_pylist(questions, _QUESTIONS),
+        "responses.parquet": pa.table(answers),
+    }
+    _write(folder, {name: partial(pq.write_table, item) for name, item in tables.items()})
     asked = [note.says for note in results.notes if note.kind in ASKED]
     known = [note.says for note in results.notes if note.kind in _ISSUES]
     models = sorted(set(answers["model"].to_pylist()))

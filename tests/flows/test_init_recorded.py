@@ -120,8 +120,9 @@ def test_rows_that_state_question_options_and_answer_are_both(tmp_path: Path) ->
         "your word: 1 of 12 questions have several 'Musterlösung'; the one that most answers have "
         "is taken"
     ]
-    assert pq.read_table(tmp_path / "r-data" / "runs.parquet").column_names == [
-        "Frage", "Optionen", "Musterlösung"]  # fmt: skip
+    asked = (tmp_path / "r-data" / "runs.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(asked[0]) == {
+        "Frage": "Which is 0?", "Optionen": "A) 0|B) 7|C) 9", "Musterlösung": "B"}  # fmt: skip
     assert done.scorer.scorer == "mcq"
     assert faults(str(recipe)) == []
     # Without a column that says which row is of which question nothing is made up.
@@ -212,7 +213,6 @@ def test_scores_beside_the_questions_become_a_recipe_that_builds(
         yard = tmp_path / "yard"
         assert run(["build", str(recipe), "--until", "label", "-w", str(yard)]) == 0
         (labels,) = yard.glob("stages/label/*/labels.parquet")
-        import pyarrow.parquet as pq
 
         scores = {r["score"] for r in pq.read_table(labels).to_pylist() if r["model_id"] == "m-1"}
         assert scores == {i / 8 for i in range(8)}
