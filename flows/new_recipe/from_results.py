@@ -35,7 +35,7 @@ from routeyard.pipelines.ingest.guess_scorers import (
     holds_answers,
     suggest,
 )
-from routeyard.pipelines.ingest.guessing import Guess, Table, present
+from routeyard.pipelines.ingest.guessing import Guess, Table, guess_columns, present
 from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_results
 from routeyard.pipelines.ingest.results.values import (
     ASKED,
@@ -284,6 +284,8 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         )
     unread = _unread(first, " ".join(answers.values()))
     lacks = []
+    if "query" not in answers and (question := guess.plain("question")) in first.columns:
+        answers["query"] = question
     if "query" not in answers:
         lacks.append(f"no column of the recording names the question: fields.query ({columns})")
         answers["query"] = "id"
@@ -307,7 +309,9 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
     )
 
 
-def questions_beside(origin: str, recording: str | None, recipe: Path) -> tuple[str, list[str]]:
+def questions_beside(
+    origin: str, recording: str | None, recipe: Path, fields: Mapping[str, str]
+) -> tuple[str, list[str]]:
     """The file of the questions, and what a person is asked. Where rows of answers state their
     questions as well, these are written into `NAME-data`, one row each, without what was answered.
 
@@ -321,13 +325,16 @@ def questions_beside(origin: str, recording: str | None, recipe: Path) -> tuple[
     if not recording or not answers.is_file() or not answers.samefile(recording):
         return origin, []
     rows = list(files.rows(answers))
-    roles = answers_of(drawn(rows, LOOKED_AT)) or {}
-    key = roles.pop("query", "")
-    if not key or "{{" in key:
+    looked = drawn(rows, LOOKED_AT)
+    roles = answers_of(looked) or {}
+    key = fields.get("question") or roles.get("query") or guess_columns(looked).plain("question")
+    roles.pop("query", None)
+    if not key or "{{" in key or key not in rows[0]:
         raise BadInput(
             "no column of the answers names their question",
             where=str(answers),
-            next_step="call it 'question', or give another file with the questions: --from",
+            next_step="name it with --question, or give another file with the questions: --from. "
+            f"Columns: {', '.join(map(str, rows[0]))}",
         )
     seen = _values(rows, key, " ".join(roles.values()))
     several = Counter(n for mine in seen.values() for n, values in mine.items() if len(values) > 1)

@@ -311,7 +311,7 @@ def start_recipe(
         source, answers, suggested, guess = from_results(no_results, origin, recipe, accepted)
         count, lacks = no_results.table.num_rows, answers.lacks
     else:
-        origin, doubts = questions_beside(origin, recording, recipe)
+        origin, doubts = questions_beside(origin, recording, recipe, fields)
         source, rows, unread = first_rows(origin, recipe, config, split)
         count, table = len(rows), Table(rows)
         guess = guess_columns(rows, _checked(fields, table.columns, origin))

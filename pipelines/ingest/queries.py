@@ -169,6 +169,8 @@ class SourceRowReader:
         #: Id → number and hash of its first row; checked once all rows were read.
         self._ids: dict[str, tuple[int, int]] = {}
         self._twice: list[tuple[str, int, bool]] = []
+        #: How references name options: a first place of each way.
+        self._ways: dict[str, str] = {}
 
     def question(self, row: Row, number: int) -> tuple[str, str | None]:
         """(id, question) of a row; from here on `scorer` is the row's own. The question is None
@@ -209,10 +211,18 @@ class SourceRowReader:
         """Stop at ids that rows share, once all rows were read.
 
         Raises:
-            SourceError: counts them; says whether their rows are equal, and shows some.
+            SourceError: counts them; says whether their rows are equal, and shows some. Or
+                references may be letters and may be texts of options.
             NoColumn: a mapped key that no row had.
         """
         self.sparse.check()
+        if len(self._ways) > 1:
+            raise SourceError(
+                f"references of source {self.source.name!r} are texts of options, and one that is "
+                "a letter is the text of another option",
+                where="; ".join(self._ways.values()),
+                next_step="map 'references' to the letters of the right options",
+            )
         if not self._twice:
             return
         same = sum(alike for _, _, alike in self._twice)
@@ -258,7 +268,7 @@ class SourceRowReader:
                 "to leave such questions out (they are listed in removals)",
             )
         if self.scorer.lettered:
-            references = _letters(references, choices, place)
+            references = _letters(references, choices, place, self._ways)
         return choices, references
 
     def _value(self, name: str, row: Row) -> Any:
@@ -391,13 +401,19 @@ def _listed(expressions: Sequence[str], where: str) -> Callable[[Row], list[Any]
     return lambda row: [part(row) for part in parts]
 
 
-def _letters(references: Sequence[str], choices: Sequence[str], place: str) -> list[str]:
+def _letters(
+    references: Sequence[str], choices: Sequence[str], place: str, ways: dict[str, str]
+) -> list[str]:
     """References to options as letters: each is one, or the text of one option. A number that may
     count the options is neither.
-    """
-    from routeyard.pipelines.label.scorers.mcq import letter_of
 
-    counts = {str(place) for place in range(len(choices) + 1)}
+    Args:
+        ways: Gets the first place with a reference that is no letter, and the first with a letter
+            that is the text of another option.
+    """
+    from routeyard.pipelines.label.scorers.mcq import letter_of, option_of
+
+    counts = {str(number) for number in range(len(choices) + 1)}
     letters = [
         None if text.strip() in counts else letter_of(text, tuple(choices)) for text in references
     ]
@@ -412,6 +428,12 @@ def _letters(references: Sequence[str], choices: Sequence[str], place: str) -> l
             else "map 'choices' to a list of all options: {{ options | split(';') }} makes one of "
             f"a text (it gives {choices[0][:60]!r})",
         )
+    for given, taken in zip(references, letters, strict=True):
+        meant = option_of(given, tuple(choices)) if taken else None
+        if meant and meant != taken:
+            ways.setdefault("either", f"{place}: {given!r}")
+        elif meant and given.strip().strip("().* ").upper() != taken:
+            ways.setdefault("text", f"{place}: {given!r}")
     return [letter or given for letter, given in zip(letters, references, strict=True)]
 
 

@@ -125,6 +125,12 @@ def test_rows_that_state_question_options_and_answer_are_both(tmp_path: Path) ->
         "Frage": "Which is 0?", "Optionen": "A) 0|B) 7|C) 9", "Musterlösung": "B"}  # fmt: skip
     assert done.scorer.scorer == "mcq"
     assert faults(str(recipe)) == []
+    # A column of any name is theirs where it is named, or is the question by what it holds.
+    odd = table(tmp_path / "o.csv", [{"col1" if k == "Frage" else k: v for k, v in row.items()}
+                                     for row in rows])  # fmt: skip
+    start_recipe(tmp_path / "o.yaml", str(odd), fields={"question": "col1"}, recording=str(odd))
+    (entry,) = load(str(tmp_path / "o.yaml"))[0].collect.recorded
+    assert entry.fields.query == "col1"
     # Without a column that says which row is of which question nothing is made up.
     nameless = table(tmp_path / "n.csv", [{k: r[k] for k in ("Modell", "Antwort")} for r in rows])
     with pytest.raises(BadInput, match="no column of the answers names their question"):

@@ -137,6 +137,7 @@ def test_choices_are_lettered_and_the_reference_is_checked(tmp_path: Path) -> No
         (["A. niger", "E. coli"], "b", (["A. niger", "E. coli"], "B")),
         (["3", "1", "2"], "2", "'2' is not the letter"),  # the second text, or the third place
         (["7", "9"], "9", (["7", "9"], "B")),
+        (["12) drummers", "bar"], "A", (["12) drummers", "bar"], "A")),  # not the marks "1", "2"
         (["Lyon", "Lyon"], "Lyon", "'Lyon' is not the letter of one of 2 options, nor the text"),
         (["A) Paris; B) Lyon"], "B", "makes one of a text"),
     ],
@@ -155,6 +156,21 @@ def test_options_lose_their_marks_and_a_reference_may_be_the_text_of_one(
         (query,) = ingest([mcq], base=tmp_path).queries.to_pylist()
         assert (query["choices"], query["references"]) == (stored[0], [stored[1]])
         assert f"A. {stored[0][0]}\nB. {stored[0][1]}" in query["prompt"]
+
+
+def test_texts_that_are_letters_are_not_taken_for_the_letters_of_options(tmp_path: Path) -> None:
+    blood = ["O", "A", "B", "AB"]
+    fields = {"question": "q", "choices": "o", "references": "a"}
+    rows = [{"q": f"{number}?", "o": blood, "a": text} for number, text in enumerate(["A", "AB"])]
+    mcq = source(write(tmp_path, "m.jsonl", rows), scorer="mcq", fields=fields)
+    with pytest.raises(SourceError, match="a letter is the text of another option") as caught:
+        ingest([mcq], base=tmp_path)
+    assert "row 1: 'A'" in str(caught.value)
+    assert "row 2: 'AB'" in str(caught.value)
+    # Letters alone are letters.
+    rows = [row | {"a": text} for row, text in zip(rows, "AD", strict=True)]
+    write(tmp_path, "m.jsonl", rows)
+    assert ingest([mcq], base=tmp_path).queries["references"].to_pylist() == [["A"], ["D"]]
 
 
 def test_missing_references_stop_or_are_listed(tmp_path: Path) -> None:

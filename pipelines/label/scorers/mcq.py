@@ -183,9 +183,9 @@ def letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
     if len(bare) == 1 and bare in LETTERS[: len(choices) or 26]:
         return bare
     mark, choices = MARK.match(reference), without_marks(choices)
-    if mark and _equal(reference[mark.end() :], choices) == mark[1].upper():
+    if mark and option_of(reference[mark.end() :], choices) == mark[1].upper():
         return mark[1].upper()
-    return _equal(reference, choices)
+    return option_of(reference, choices)
 
 
 # The option that a mark, a line or an output is: its letter, several letters, or its text.
@@ -295,19 +295,19 @@ def _matching(text: str, choices: tuple[str, ...]) -> str | None:
     most = _most(choices)
     said = normalise(text if len(text) <= most else text[:most].rsplit(None, 1)[0])
     if said in _options(choices).values():
-        return _equal(text, choices)
+        return option_of(text, choices)
     opening = [
         (len(content), letter)
         for letter, content in _options(choices).items()
         if len(content) > 3 and (said + " ").startswith(content + " ")
     ]
     if not opening and (clause := _RE["clause"].match(text)):
-        return _equal(clause[0], choices)
+        return option_of(clause[0], choices)
     longest = max(opening, default=(0, ""))
     return longest[1] if [size for size, _ in opening].count(longest[0]) == 1 else None
 
 
-def _equal(text: str, choices: tuple[str, ...]) -> str | None:
+def option_of(text: str, choices: tuple[str, ...]) -> str | None:
     """Letter of the one option that a text equals."""
     if len(text) > _most(choices):
         return None
@@ -378,9 +378,9 @@ def _bare(
         if not rest or (goes_on and not denied and not _RE["part_b"].search(body, bare.end())):
             return NamedOption(letter, *bare.span("letter"), how)
     said, reason = body[line:], _RE["reason"].search(body, line)
-    repeated = _equal(said, choices)
+    repeated = option_of(said, choices)
     if repeated is None and reason:  # "Cherry, because it is red."
-        repeated = _equal(body[line : reason.start()], choices)
+        repeated = option_of(body[line : reason.start()], choices)
         rest = f" {normalise(body[reason.end() :])} "
         if any(f" {content} " in rest for content in _options(choices).values()):
             return None

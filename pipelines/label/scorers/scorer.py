@@ -20,8 +20,8 @@ Outcome = Literal["correct", "incorrect", "abstain", "error"]
 def without_marks(choices: tuple[str, ...]) -> tuple[str, ...]:
     """Options without the marks of their places (`A) Paris`, `B) Lyon`), where each has its own."""
     marks = [mark for text in choices if (mark := MARK.match(text))]
-    own = "".join(mark[1].upper() for mark in marks)
-    places = LETTERS[: len(choices)], "".join(map(str, range(1, len(choices) + 1)))
+    own = [mark[1].upper() for mark in marks]
+    places = [*LETTERS[: len(choices)]], [str(n + 1) for n in range(len(choices))]
     if len(choices) < 2 or own not in places:
         return choices
     return tuple(text[mark.end() :] for mark, text in zip(marks, choices, strict=True))
