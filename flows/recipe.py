@@ -258,7 +258,7 @@ def load(recipe: str | Path) -> tuple[Recipe, Path]:
     except ValidationError as error:
         raise explain(error, path, content) from error
     checked = _with_zoo(_with_templates(_with_prices(checked, path), path), path)
-    if any(entry.mapping for entry in checked.collect.recorded):
+    if any(entry.mapping or entry.fields.cost_usd for entry in checked.collect.recorded):
         from routeyard.pipelines.ingest.mapping import with_fields  # reads no table else
 
         checked.collect.recorded[:] = map(with_fields, checked.collect.recorded)

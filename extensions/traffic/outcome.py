@@ -190,9 +190,12 @@ def _groups(steps: Trajectories, seed: int) -> Ints:
 
 
 def _completions(steps: Trajectories, names: Sequence[str], group: Ints) -> Floats:
-    """(groups, 2 · arms): sums of each arm's own completion tokens, and their number."""
+    """(groups, 2 · arms): sums of each arm's own completion tokens, and their number.
+
+    A call that failed has no completion, whatever it states.
+    """
     arm, arms, groups = steps.answered(names), len(names), int(group.max()) + 1
-    known = ~np.isnan(steps.completion) & (arm >= 0)
+    known = ~np.isnan(steps.completion) & (arm >= 0) & ~steps.failed
     place = group[known] * arms + arm[known]
     sums = np.bincount(place, steps.completion[known], groups * arms).reshape(groups, arms)
     counts = np.bincount(place, minlength=groups * arms).reshape(groups, arms)
@@ -237,6 +240,11 @@ def assumptions(steps: Trajectories, arms: Sequence[str]) -> list[str]:
         said.append(
             f"{count:,} first calls do not say what they read from the cache: taken as nothing, "
             "which is the most that they can cost"
+        )
+    if count := int(steps.failed.sum()):
+        said.append(
+            f"{count:,} calls failed: they cost what their tokens say under the recorded arm, "
+            "another arm is taken to answer them, and no arm's mean completion counts them"
         )
     if count := int(steps.assumed.sum()):
         said.append(

@@ -21,6 +21,7 @@ from routeyard.pipelines.common.arrays import Bools, Floats, Ints
 from routeyard.pipelines.common.trajectories import ArmPrice, cache_rule, seconds
 from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import BadInput, did_you_mean
+from routeyard.schemas.statuses import ANSWERLESS
 
 # The table `steps` as arrays, in the order of trajectory and step.
 
@@ -43,6 +44,7 @@ class Trajectories:
         cost: USD as the log itself states it; NaN where it was computed from a price table.
         time: Seconds since 1970 when the call was sent.
         outcome: Outcome of the trajectory that the step is of.
+        failed: Calls that brought no answer.
     """
 
     tasks: tuple[str, ...]
@@ -62,6 +64,7 @@ class Trajectories:
     latency: Floats
     time: Floats
     outcome: Floats
+    failed: Bools
 
     def __len__(self) -> int:
         return len(self.task)
@@ -124,6 +127,7 @@ def trajectories_of(steps: pa.Table) -> Trajectories:
         latency=_numbers(steps, "latency_s")[order],
         time=seconds(steps, "requested_at")[order],
         outcome=_numbers(steps, "outcome")[order],
+        failed=_failed(steps)[order],
     )
 
 
@@ -142,6 +146,12 @@ def _starts(first: Bools, prompt: Floats, step: Ints, parent: Floats) -> tuple[B
     grows = prompt >= before
     starts = first | (mask & (parent != previous)) | (~mask & ~grows)
     return starts, ~mask & ~starts
+
+
+def _failed(steps: pa.Table) -> Bools:
+    if "status" not in steps.column_names:
+        return np.zeros(steps.num_rows, bool)
+    return np.isin(steps.column("status").to_numpy(), sorted(ANSWERLESS))
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[Ints, tuple[str, ...]]:

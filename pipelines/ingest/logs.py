@@ -532,21 +532,28 @@ def _retried(table: pa.Table) -> dict[int, int]:
 
 
 def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
-    """The table with the last attempt at each call, when it was first sent, and what all cost."""
+    """The table with the last attempt at each call, when it was first sent, what all cost, and the
+    seconds from then to the answer: where times are unknown, those of all attempts together.
+    """
     retried = _retried(table)
     if not retried:
         return table
-    names = ("cost_usd", "requested_at", "attempts")
+    names = ("cost_usd", "requested_at", "attempts", "latency_s")
     columns = [table.column(name).to_pylist() for name in names]
-    costs, times, attempts = columns
+    costs, times, attempts, latencies = columns
+    sent = seconds(table, "requested_at")
     unknown = sum(costs[a] is None is not costs[b] for a, b in retried.items())
     for before, row in retried.items():
         attempts[row] += attempts[before]
+        if latencies[row] is not None:
+            waited = np.fmax(sent[row] - sent[before], float(latencies[before] or np.nan))
+            latencies[row] = None if np.isnan(waited) else float(waited) + latencies[row]
+        sent[row] = sent[before]
         times[row] = times[before] or times[row]
         costs[row] = None if costs[row] is None else costs[row] + (costs[before] or 0.0)
     log.doubts.append(
         f"{len(retried):,} earlier attempts are of calls that were sent again: each call counts "
-        "once, with the tokens of its last attempt and the cost of all"
+        "once, with the tokens of its last attempt, the cost of all, and the time from the first"
         + (f"; {unknown:,} state no cost, and none is counted" if unknown else "")
     )
     for name, values in zip(names, columns, strict=True):
@@ -597,6 +604,12 @@ def _numbered(table: pa.Table, log: Log) -> pa.Table:
     import duckdb
 
     table = _last_attempts(table, log)
+    ids = table.column("_call").drop_null()
+    if again := len(ids) - len(ids.unique()):
+        log.doubts.append(
+            f"{again:,} calls have the id of another: all are counted. Leave out those that were "
+            "exported twice"
+        )
     sent = seconds(table, "requested_at")
     table = _chained(table, sent, log)
     names = ["query_id", "sample", "_session", "step", "parent", "prefix_hash", "_parent_hash",

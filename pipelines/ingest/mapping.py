@@ -25,7 +25,7 @@ from routeyard.pipelines.ingest.importers.reading import (
     Importer,
     ImportResult,
 )
-from routeyard.pipelines.ingest.results.values import factor
+from routeyard.pipelines.ingest.results.values import FOREIGN, RATE, UNCLEAR, factor, snake_case
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe import Recorded, RecordedFields
 
@@ -226,7 +226,28 @@ def parse_map(text: str | None, roles: Sequence[str], models: str | None = None)
                 next_step="write --map role=COLUMN,role=COLUMN; roles are " + ", ".join(roles),
             )
         mapping[role] = column
+    _check_unit(mapping.get("cost"), "--map cost")
     return mapping
+
+
+def _check_unit(column: str | None, where: str) -> None:
+    """Stop at a cost whose column by its name holds other money, prices, or an unclear unit.
+
+    Raises:
+        BadInput: says which.
+    """
+    if column is None or column.startswith("=") or not is_column(column):
+        return
+    kinds = {"no US dollars": FOREIGN, "a price, not what an answer cost": RATE,
+             "milli-, micro- or million dollars": UNCLEAR}  # fmt: skip
+    found = (kind for kind, named in kinds.items() if named.search(snake_case(column)))
+    if kind := next(found, None):
+        raise BadInput(
+            f"expected a column of USD, found {column!r}: by its name it holds {kind}",
+            where=where,
+            next_step="name a column of USD, or leave the cost out; of results and recordings an "
+            f"expression gives USD, as in {{{{ _row[{column!r}] * 1.08 }}}}",
+        )
 
 
 #: Role → field of a recording.
@@ -240,6 +261,8 @@ FIELDS = {
 
 def with_fields(entry: Recorded) -> Recorded:
     """A recording with `fields` in place of what its `mapping` says of roles."""
+    cost = entry.mapping.get("cost") or entry.fields.cost_usd
+    _check_unit(cost, f"recording {entry.path}")
     if not entry.mapping:
         return entry
     said = {FIELDS[role]: in_units(role, column) for role, column in entry.mapping.items()}

@@ -14,6 +14,7 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.results import ROLES, read_results
 from routeyard.schemas.errors import BadInput
+from routeyard.schemas.recipe import Recorded
 from tests.conftest import Call
 
 #: Columns of the arm, the question, the score and the prompt's tokens, in six languages.
@@ -285,6 +286,31 @@ def test_the_refusal_of_a_wide_table_prints_what_reads_it(tmp_path: Path) -> Non
     with pytest.raises(SourceError) as caught:
         read_results(path, parse_map("arm=case"))
     assert "--models who,zig" in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [("cost_eur", "no US dollars"), ("Kosten (€)", "no US dollars"), ("usage.price_jpy", "no US"),
+     ("cost_per_1k", "a price"), ("cost_musd", "milli-, micro- or million")],
+)  # fmt: skip
+def test_money_in_another_unit_is_no_cost(tmp_path: Path, column: str, kind: str) -> None:
+    with pytest.raises(BadInput, match=f"expected a column of USD, found .*{kind}"):
+        parse_map(f"arm=model,cost={column}")
+    # A recording's mapping and fields are read alike; the same column in an expression is USD.
+    entry = {"path": "a.csv", "fields": {"query": "q", "model": "m", "cost_usd": column}}
+    with pytest.raises(BadInput, match="expected a column of USD"):
+        mapping.with_fields(Recorded.model_validate(entry))
+    assert parse_map("cost={{ cost_eur * 1.08 }}") == {"cost": "{{ cost_eur * 1.08 }}"}
+    # Unnamed it is not read, and this is said.
+    names = ("model", "question_id", "correct", column)
+    result = read_results(write(tmp_path / "t.csv", names))
+    assert "cost" not in result.table.column_names
+    assert any(repr(column) in note and "not read" in note for note in map(str, result.notes))
+
+
+@pytest.mark.parametrize("column", ["cost_cents", "cost_micro_usd", "total_cost", "spend"])
+def test_money_in_a_known_unit_is_a_cost(column: str) -> None:
+    assert parse_map(f"cost={column}") == {"cost": column}
 
 
 def test_init_and_audit_take_the_same_words(tmp_path: Path, call: Call) -> None:

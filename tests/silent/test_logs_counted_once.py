@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from routeyard.pipelines.ingest.logs import read_log
+
 Call = Callable[..., Any]
 PRICES = {
     "models": [
@@ -152,6 +154,45 @@ def test_attempts_in_a_log_are_one_call(tmp_path: Path, call: Call) -> None:
     lines(log, [logged(2, 1, "a", attempt=2, status="ok"), first])
     done = call("replay", log, "--pool", prices(tmp_path), "-p", "recorded", "--json")
     assert json.loads(done.stdout)["steps"] == 1
+
+
+@pytest.mark.parametrize(("timed", "took"), [(True, 3.0), (False, 2.5)])
+def test_a_call_that_was_sent_again_took_as_long_as_its_user_waited(
+    tmp_path: Path, timed: bool, took: float
+) -> None:
+    rows = [
+        {"id": "c", "model": "large", "prompt_tokens": 9, "completion_tokens": 2, "attempt": n,
+         "latency_s": seconds} | ({"timestamp": f"2026-11-01T10:00:0{n}Z"} if timed else {})
+        for n, seconds in ((1, 0.5), (2, 2.0))
+    ]  # fmt: skip
+    log = read_log(lines(tmp_path / "log.jsonl", rows))
+    assert log.steps["latency_s"].to_pylist() == [took]
+
+
+def test_calls_with_the_id_of_another_are_named(tmp_path: Path) -> None:
+    rows = [{"id": f"c{k % 3}", "model": "large", "prompt_tokens": 9, "completion_tokens": 2}
+            for k in range(5)]  # fmt: skip
+    log = read_log(lines(tmp_path / "log.jsonl", rows))
+    assert any(doubt.startswith("2 calls have the id of another") for doubt in log.doubts)
+    log = read_log(lines(tmp_path / "log.jsonl", rows[:3]))
+    assert not any("the id of another" in doubt for doubt in log.doubts)
+
+
+@pytest.mark.extensions
+def test_calls_that_failed_are_no_short_answers(tmp_path: Path) -> None:
+    from routeyard.extensions.traffic.compare import replay_steps
+
+    rows = [
+        {"id": f"{arm}{k}", "session": f"{arm}{k}", "model": arm, "prompt_tokens": 100,
+         "completion_tokens": 40 * (k > 4 or arm == "large"), "timestamp": f"2026-11-01T10:0{k}:00Z",
+         "status": "ok" if k > 4 or arm == "large" else "error"}
+        for k in range(10) for arm in ("small", "large")
+    ]  # fmt: skip
+    log = lines(tmp_path / "log.jsonl", rows)
+    found = replay_steps(log, ["always:small"], pool=prices(tmp_path), resamples=50)
+    # Ten calls of the large arm, of 40 tokens each; not of 20, the mean with five failed ones.
+    assert found.costs[0].usd == pytest.approx((20 * 100 + 5 * 40 + 10 * 40) / 1e6)
+    assert any(said.startswith("5 calls failed") for said in found.assumptions)
 
 
 @pytest.mark.extensions

@@ -737,10 +737,9 @@ def _unread_usage(done: Assigned) -> None:
         for name in (n for n in done.free() if some(done.table.column(n), 1)):
             snake, rank = snake_case(name), rank_of(name, role)
             money = role == "cost" and looks_like_money(name)
-            if money and pattern("foreign").search(snake):
-                why = "foreign"
-            elif money and pattern("rate").search(snake):
-                why = "rate"
+            named = (kind for kind in ("foreign", "rate", "unclear") if pattern(kind).search(snake))
+            if money and (kind := next(named, None)):
+                why = kind
             elif rank is not None and rank < CLEAR:
                 why = "no_amounts"
             elif money and not is_judges(name):

@@ -274,7 +274,7 @@ def _beyond_one(low: float, high: float, inside: float, name: str) -> ScoreScale
 
 
 #: A price, which is not what an answer cost, and money that is no US dollar.
-RATE, FOREIGN = pattern("rate"), pattern("foreign")
+RATE, FOREIGN, UNCLEAR = pattern("rate"), pattern("foreign"), pattern("unclear")
 #: Sign of money → word for it.
 _COINS = {"€": " eur ", "£": " gbp ", "¥": " jpy ", "₹": " inr ", "¢": " cents ", "$": " usd "}
 
@@ -593,7 +593,7 @@ def _is_otherwise(name: str, parts: list[str], role: str) -> bool:
     if role in ("question", "suite", "prompt"):
         return "[0]" in name  # of a part of the record
     snake = snake_case(name)
-    return role == "cost" and bool(RATE.search(snake) or FOREIGN.search(snake))
+    return role == "cost" and any(kind.search(snake) for kind in (RATE, FOREIGN, UNCLEAR))
 
 
 def is_of_error(name: str) -> bool:
