@@ -184,7 +184,8 @@ def test_calls_that_failed_are_no_short_answers(tmp_path: Path) -> None:
 
     rows = [
         {"id": f"{arm}{k}", "session": f"{arm}{k}", "model": arm, "prompt_tokens": 100,
-         "completion_tokens": 40 * (k > 4 or arm == "large"), "timestamp": f"2026-11-01T10:0{k}:00Z",
+         "completion_tokens": 40 * (k > 4 or arm == "large"),
+         "timestamp": f"2026-11-01T10:0{k}:00Z",
          "status": "ok" if k > 4 or arm == "large" else "error"}
         for k in range(10) for arm in ("small", "large")
     ]  # fmt: skip
