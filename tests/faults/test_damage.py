@@ -42,7 +42,7 @@ def test_flipped_pages_of_the_ledger(right: Yard, tmp_path: Path, row: Rows, siz
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     chance, refused = random.Random(2), 0
-    for _ in range(size(60, 2_000)):
+    for _ in range(size(20, 2_000)):
         path = tmp_path / "ledger.sqlite"
         shutil.copy(right.ledger, path)
         flip(path, chance)

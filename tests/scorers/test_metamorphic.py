@@ -30,7 +30,7 @@ from tests.scorers.rewrites import (
     Rewrite,
 )
 
-WHOLE, QUICK = 1_000, 60
+WHOLE, QUICK = 1_000, 25
 SIZES = [QUICK, pytest.param(WHOLE, marks=pytest.mark.slow)]
 
 
