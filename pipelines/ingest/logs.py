@@ -546,7 +546,8 @@ def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
     for before, row in retried.items():
         attempts[row] += attempts[before]
         if latencies[row] is not None:
-            waited = np.fmax(sent[row] - sent[before], float(latencies[before] or np.nan))
+            earlier = np.nan if latencies[before] is None else latencies[before]
+            waited = np.fmax(sent[row] - sent[before], earlier)
             latencies[row] = None if np.isnan(waited) else float(waited) + latencies[row]
         sent[row] = sent[before]
         times[row] = times[before] or times[row]

@@ -25,7 +25,7 @@ from routeyard.pipelines.ingest.importers.reading import (
     Importer,
     ImportResult,
 )
-from routeyard.pipelines.ingest.results.values import FOREIGN, RATE, UNCLEAR, factor, snake_case
+from routeyard.pipelines.ingest.results.values import factor, other_money
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe import Recorded, RecordedFields
 
@@ -230,6 +230,10 @@ def parse_map(text: str | None, roles: Sequence[str], models: str | None = None)
     return mapping
 
 
+_MONEY = {"foreign": "no US dollars", "rate": "a price, not what an answer cost",
+          "unclear": "milli-, micro- or million dollars"}  # fmt: skip
+
+
 def _check_unit(column: str | None, where: str) -> None:
     """Stop at a cost whose column by its name holds other money, prices, or an unclear unit.
 
@@ -238,12 +242,9 @@ def _check_unit(column: str | None, where: str) -> None:
     """
     if column is None or column.startswith("=") or not is_column(column):
         return
-    kinds = {"no US dollars": FOREIGN, "a price, not what an answer cost": RATE,
-             "milli-, micro- or million dollars": UNCLEAR}  # fmt: skip
-    found = (kind for kind, named in kinds.items() if named.search(snake_case(column)))
-    if kind := next(found, None):
+    if kind := other_money(column):
         raise BadInput(
-            f"expected a column of USD, found {column!r}: by its name it holds {kind}",
+            f"expected a column of USD, found {column!r}: by its name it holds {_MONEY[kind]}",
             where=where,
             next_step="name a column of USD, or leave the cost out; of results and recordings an "
             f"expression gives USD, as in {{{{ _row[{column!r}] * 1.08 }}}}",
@@ -261,8 +262,7 @@ FIELDS = {
 
 def with_fields(entry: Recorded) -> Recorded:
     """A recording with `fields` in place of what its `mapping` says of roles."""
-    cost = entry.mapping.get("cost") or entry.fields.cost_usd
-    _check_unit(cost, f"recording {entry.path}")
+    _check_unit(entry.mapping.get("cost") or entry.fields.cost_usd, f"recording {entry.path}")
     if not entry.mapping:
         return entry
     said = {FIELDS[role]: in_units(role, column) for role, column in entry.mapping.items()}

@@ -432,7 +432,7 @@ def _letters(
         meant = option_of(given, tuple(choices)) if taken else None
         if meant and meant != taken:
             ways.setdefault("either", f"{place}: {given!r}")
-        elif meant and given.strip().strip("().* ").upper() != taken:
+        elif meant and len(given.strip(" ().*")) > 1:
             ways.setdefault("text", f"{place}: {given!r}")
     return [letter or given for letter, given in zip(letters, references, strict=True)]
 

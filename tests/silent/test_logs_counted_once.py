@@ -156,14 +156,16 @@ def test_attempts_in_a_log_are_one_call(tmp_path: Path, call: Call) -> None:
     assert json.loads(done.stdout)["steps"] == 1
 
 
-@pytest.mark.parametrize(("timed", "took"), [(True, 3.0), (False, 2.5)])
+@pytest.mark.parametrize(
+    ("timed", "first", "took"), [(True, 0.5, 3.0), (False, 0.5, 2.5), (False, 0.0, 2.0)]
+)
 def test_a_call_that_was_sent_again_took_as_long_as_its_user_waited(
-    tmp_path: Path, timed: bool, took: float
+    tmp_path: Path, timed: bool, first: float, took: float
 ) -> None:
     rows = [
         {"id": "c", "model": "large", "prompt_tokens": 9, "completion_tokens": 2, "attempt": n,
          "latency_s": seconds} | ({"timestamp": f"2026-11-01T10:00:0{n}Z"} if timed else {})
-        for n, seconds in ((1, 0.5), (2, 2.0))
+        for n, seconds in ((1, first), (2, 2.0))
     ]  # fmt: skip
     log = read_log(lines(tmp_path / "log.jsonl", rows))
     assert log.steps["latency_s"].to_pylist() == [took]

@@ -31,12 +31,12 @@ from routeyard.pipelines.ingest.results.values import (
     is_weak,
     looks_like_money,
     numbers,
+    other_money,
     pattern,
     plain,
     rank_of,
     refusal,
     scale_of,
-    snake_case,
     some,
     texts,
     vocabulary,
@@ -735,10 +735,9 @@ def _unread_usage(done: Assigned) -> None:
         if role in done.roles:
             continue
         for name in (n for n in done.free() if some(done.table.column(n), 1)):
-            snake, rank = snake_case(name), rank_of(name, role)
+            rank = rank_of(name, role)
             money = role == "cost" and looks_like_money(name)
-            named = (kind for kind in ("foreign", "rate", "unclear") if pattern(kind).search(snake))
-            if money and (kind := next(named, None)):
+            if money and (kind := other_money(name)):
                 why = kind
             elif rank is not None and rank < CLEAR:
                 why = "no_amounts"

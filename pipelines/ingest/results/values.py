@@ -273,8 +273,8 @@ def _beyond_one(low: float, high: float, inside: float, name: str) -> ScoreScale
     return None
 
 
-#: A price, which is not what an answer cost, and money that is no US dollar.
-RATE, FOREIGN, UNCLEAR = pattern("rate"), pattern("foreign"), pattern("unclear")
+#: What a column of money holds that is no USD of an answer → pattern of its name.
+_OTHER_MONEY = {kind: pattern(kind) for kind in ("foreign", "rate", "unclear")}
 #: Sign of money → word for it.
 _COINS = {"€": " eur ", "£": " gbp ", "¥": " jpy ", "₹": " inr ", "¢": " cents ", "$": " usd "}
 
@@ -592,8 +592,15 @@ def _is_otherwise(name: str, parts: list[str], role: str) -> bool:
         return True  # `token_count.prompt`, `cost.completion`
     if role in ("question", "suite", "prompt"):
         return "[0]" in name  # of a part of the record
+    return role == "cost" and other_money(name) is not None
+
+
+def other_money(name: str) -> str | None:
+    """What a column by its name holds in place of an answer's USD: `foreign` money, a `rate` or
+    an `unclear` unit.
+    """
     snake = snake_case(name)
-    return role == "cost" and any(kind.search(snake) for kind in (RATE, FOREIGN, UNCLEAR))
+    return next((kind for kind, named in _OTHER_MONEY.items() if named.search(snake)), None)
 
 
 def is_of_error(name: str) -> bool:
@@ -646,7 +653,7 @@ _JUDGED_ARM = ("evalmodel",)
 def looks_like_money(name: str) -> bool:
     """Whether a column's name speaks of costs, in any currency."""
     snake = snake_case(name)
-    return _MONEYED.search(snake) is not None or FOREIGN.search(snake) is not None
+    return _MONEYED.search(snake) is not None or _OTHER_MONEY["foreign"].search(snake) is not None
 
 
 def is_negated(name: str) -> bool:
